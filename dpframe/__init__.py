@@ -33,6 +33,7 @@ from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.counts import count, rate, units
 from dpframe.queries.discovery import discover
+from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var  # noqa: F401
 from dpframe.queries.query import Query
@@ -75,6 +76,7 @@ __all__ = [
     "corr",
     "count",
     "cov",
+    "cut",
     "declare",
     "declares",
     "denoise",
@@ -88,6 +90,7 @@ __all__ = [
     "mean",
     "per",
     "percent",
+    "period",
     "plot",
     "plot_map",
     "publish",

@@ -17,6 +17,7 @@ Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | 
 GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
+Other: TypeAlias = Hashable | Mapping[Hashable, Hashable] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class ChosenRows:
     weight
         How much its error counts: in a dict, queries share the amount in proportion; in an
         aggregate, variances of outputs do. For releases of several alone.
+    other
+        The key of rows that have none of the other keys, also missing ones: one for all columns
+        with keys, or a dict by column. It comes last, and must not equal one of the keys.
     """
 
     where: str | None = None
@@ -44,6 +48,7 @@ class ChosenRows:
     max_groups: int | None = None
     max_rows_per_group: int | None = None
     weight: float = 1.0
+    other: Other = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ KEYS = {
     "occupation_husb": WORK,
 }
 BINS = {"age": [0, 20, 25, 30, 35, 40, 120], "children": [-1, 0, 1, 2, 3, 20]}
+CUTS = {column: dpf.cut(column, edges) for column, edges in BINS.items()}
 COLUMNS = [*KEYS, *BINS]
 
 
@@ -58,13 +59,13 @@ def main() -> None:
     survey.dp.declare(
         keys=KEYS, privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(epsilon=2, delta=1e-6)
     )
-    query = dpf.margins(COLUMNS, ways=2, bins=BINS)
+    query = dpf.margins([CUTS.get(column, column) for column in COLUMNS], ways=2)
 
     print("Standard errors of a cell, before anything is spent:")
     shown = survey.dp.plan(query, share=0.5).table
     print(shown["std_error"].unstack().round(1).to_string())
     one_by_one = {
-        str(table): dpf.margins([list(table)], bins={k: v for k, v in BINS.items() if k in table})
+        str(table): dpf.margins([[CUTS.get(column, column) for column in table]])
         for table in query.tables
         if table
     }
@@ -97,7 +98,10 @@ def exact(survey: pd.DataFrame, table: tuple[str, ...], released: pd.DataFrame) 
     """Count without noise, to compare with."""
     if not table:
         return pd.Series(len(survey), index=released.index)
-    binned = {name: pd.cut(survey[name], edges) for name, edges in BINS.items()}
+    binned = {
+        name: pd.cut(survey[name], BINS[name], include_lowest=True, labels=list(own.labels))
+        for name, own in CUTS.items()
+    }
     counted = survey.assign(**binned).groupby(list(table), observed=False).size()
     return counted.reindex(released.index)
 

@@ -33,14 +33,17 @@ def people():
     return made
 
 
+AGES = dpf.cut("age", [0, 17, 64, 200])
+
+
 def asked(**options):
-    return dpf.margins(["sex", "region", "age"], bins={"age": [0, 17, 64, 200]}, **options)
+    return dpf.margins(["sex", "region", AGES], **options)
 
 
 def inside(people):
     """Rows that have a place in every column."""
     known = people["region"].isin(["n", "s", "e"]) & (people["age"] >= 0)
-    ages = pd.cut(people["age"], [0, 17, 64, 200], include_lowest=True)
+    ages = pd.cut(people["age"], [0, 17, 64, 200], include_lowest=True, labels=list(AGES.labels))
     return people.assign(age=ages)[known]
 
 

@@ -56,7 +56,8 @@ def test_what_was_accepted_as_a_public_fact_is_refused(things):
     for call in (
         lambda: frame.dp.count("zone", keys=marked["diagnosis from Parquet"], epsilon=1),
         lambda: frame.dp.histogram("fare", bins=numbers, epsilon=1),
-        lambda: frame.dp.margins(["day", "fare"], 1, bins={"fare": numbers}, epsilon=1),
+        lambda: frame.dp.count(dpf.cut("fare", numbers), epsilon=1),
+        lambda: frame.dp.count(dpf.period("day", "D", numbers, "2024-01-31"), epsilon=1),
         lambda: frame.dp.sum("fare", n=numbers.iloc[0:1].reset_index(drop=True), epsilon=1),
         lambda: frame.dp.sum("fare", n=(numbers, 1), epsilon=1),
         lambda: frame.dp.count("zone", keys=frame.index, epsilon=1),

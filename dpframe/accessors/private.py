@@ -36,6 +36,7 @@ from dpframe.options import (
     GivenBounds,
     Keys,
     KnownRows,
+    Other,
     Usefulness,
     Within,
 )
@@ -43,9 +44,9 @@ from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_calls
 from dpframe.queries import binned, counts, of_columns
-from dpframe.queries.aggregate import AggregatePart, aggregate
+from dpframe.queries.aggregate import AskedPart, aggregate
 from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
-from dpframe.queries.margins import MarginBins, MarginOther, MarginWeights, margins
+from dpframe.queries.margins import MarginWeights, margins
 from dpframe.queries.quantiles import QUARTILES, Quantiles
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import OfValues, suggest_bounds, suggest_caps
@@ -148,7 +149,7 @@ class PrivateAccessor:
         self, column: Hashable, bins: object = None, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None,
+        other: Other = None, bounds: GivenBounds = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -161,6 +162,7 @@ class PrivateAccessor:
         self, column: Hashable | list[float] = None, q: Quantiles = QUARTILES, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
+        other: Other = None,
         bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
         bins: object = None, candidates: object = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
@@ -180,13 +182,13 @@ class PrivateAccessor:
 
     def margins(
         self, /, columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
-        where: str | None = None, keys: Keys = None, bins: MarginBins = None,
-        other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
+        where: str | None = None, keys: Keys = None, other: Other = None,
+        weights: MarginWeights = None, max_rows: int | None = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-        **named: AggregatePart,
+        **named: AskedPart,
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:  # fmt: skip
         """Release tables by several sets of columns that agree; see `dpframe.margins`."""
         return cast(dict[tuple[Hashable, ...], pd.DataFrame], self._release(margins, locals()))
@@ -195,7 +197,7 @@ class PrivateAccessor:
         self, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        weights: Hashable = None,
+        other: Other = None, weights: Hashable = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -208,7 +210,7 @@ class PrivateAccessor:
         self, condition: str, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        weights: Hashable = None, missing: Literal[False] | None = None,
+        other: Other = None, weights: Hashable = None, missing: Literal[False] | None = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -221,7 +223,7 @@ class PrivateAccessor:
         self, columns: Columns, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None, weights: Hashable = None,
+        other: Other = None, bounds: GivenBounds = None, weights: Hashable = None,
         max_true: int | None = None, n: KnownRows = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
@@ -235,6 +237,7 @@ class PrivateAccessor:
         self, columns: Columns, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
+        other: Other = None,
         bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
@@ -248,7 +251,7 @@ class PrivateAccessor:
         self, columns: Columns, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None,
+        other: Other = None, bounds: GivenBounds = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -261,7 +264,7 @@ class PrivateAccessor:
         self, columns: Columns, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None,
+        other: Other = None, bounds: GivenBounds = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -274,7 +277,7 @@ class PrivateAccessor:
         self, x: Hashable, y: Hashable, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None,
+        other: Other = None, bounds: GivenBounds = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -287,7 +290,7 @@ class PrivateAccessor:
         self, x: Hashable, y: Hashable, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None, sampling: bool = False,
+        other: Other = None, bounds: GivenBounds = None, sampling: bool = False,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -300,7 +303,7 @@ class PrivateAccessor:
         self, x: Hashable, y: Hashable, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        bounds: GivenBounds = None, sampling: bool = False,
+        other: Other = None, bounds: GivenBounds = None, sampling: bool = False,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -313,7 +316,7 @@ class PrivateAccessor:
         self, column: Hashable, bins: object, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        weights: Hashable = None,
+        other: Other = None, weights: Hashable = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -326,6 +329,7 @@ class PrivateAccessor:
         self, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
+        other: Other = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
@@ -338,11 +342,12 @@ class PrivateAccessor:
         self, /, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
+        other: Other = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-        **named: AggregatePart,
+        **named: AskedPart,
     ) -> pd.DataFrame:  # fmt: skip
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
         return self._release(aggregate, locals())

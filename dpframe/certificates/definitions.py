@@ -33,6 +33,8 @@ class QuantileDefinition(records.Record):
         Confidence level of the intervals.
     simultaneous
         Whether it is that of all intervals of the table at once.
+    scalar
+        Whether there is one quantile, and no level of the table that says which.
     end
         Which end of the interval this is; null: the value.
     of
@@ -44,6 +46,7 @@ class QuantileDefinition(records.Record):
     quantiles: records.Some[_Level]
     level: _Level
     simultaneous: bool
+    scalar: bool
     end: End | None
     of: records.Digest
 

@@ -80,7 +80,8 @@ class GroupingPart(records.Record):
         How many groups of it are released.
     source
         Where the groups were written down: in the call, by keyword when the frame was declared, or
-        in a schema. Unknown groups are a leak that SP 800-226 warns of: none of these is the data.
+        in a schema; or the type of the column says them, false and true. Unknown groups are a leak
+        that SP 800-226 warns of: none of these is the data.
         Discovered: they were not known, and found under this guarantee. Found: so they were, under
         the guarantee of an earlier release, which is counted by itself.
     rest
@@ -90,7 +91,9 @@ class GroupingPart(records.Record):
 
     column: str
     groups: records.AtLeastNone
-    source: Annotated[str, records.OneOf(["call", "declared", "schema", "discovered", "found"])]
+    source: Annotated[
+        str, records.OneOf(["call", "declared", "schema", "type", "discovered", "found"])
+    ]
     rest: str | None
 
     def __post_init__(self) -> None:

@@ -68,7 +68,7 @@ class Column:
         Number, point in time or duration that replaces a missing one; "drop": queries of the column
         leave out rows without a value; `None`: missing values contribute nothing.
     source
-        Where bounds and keys come from: "schema", "declared" or "call".
+        Where bounds and keys come from: "schema", "declared", "type" or "call".
     type
         What cells are known to be, as `dpframe.declaration.kinds` calls it; `None`: not known.
     """
@@ -156,6 +156,22 @@ class Declaration:
         for label, value in _items("types", types):
             columns[label] = replace(columns[label], type=check_type(label, value))
         return replace(self, columns=MappingProxyType(dict(columns)))
+
+    def with_truths(self, types: Mapping[Hashable, str | None]) -> "Declaration":
+        """Return a declaration in which columns that are of truths by their public type have keys.
+
+        Parameters
+        ----------
+        types
+            The types of a source, by column; `None` where one cell may have decided on it.
+        """
+        known = dict(self.columns)
+        for label, kind in types.items():
+            column = known.get(label, Column())
+            if column.keys is None and "bool" in (kind, column.type):
+                keys = check_keys(label, [False, True])
+                known[label] = replace(column, keys=keys, source="type")
+        return replace(self, columns=MappingProxyType(known))
 
     def within(self, context: Context) -> "Declaration":
         """Return a declaration for one call, whose ledger is that of its context."""

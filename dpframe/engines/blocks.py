@@ -9,7 +9,7 @@ import pandas as pd
 from dpframe.columns import filters, lookup, times, values
 from dpframe.forks import cached_property
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import PART_OF_ONE, Axis, BinAxis, Cells
+from dpframe.queries.tasks import PART_OF_ONE, Axis, Cells
 from dpframe.queries.where import Condition
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
@@ -117,8 +117,7 @@ class RowBlock:
 
 def _name(axis: Axis) -> tuple[Hashable, ...]:
     """Name an axis: several queries may look for the same keys in the same column."""
-    all_found = axis.clipped if isinstance(axis, BinAxis) else axis.rest
-    return axis.column, id(axis.keys), all_found, axis.hidden
+    return axis.column, id(axis.keys), axis.counts_all, axis.hidden
 
 
 def cells_name(cells: Cells) -> Hashable:

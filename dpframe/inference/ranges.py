@@ -84,11 +84,12 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
 
 @dataclass(frozen=True)
 class Read:
-    """Which quantiles are read off a distribution, and the level of their intervals."""
+    """Which quantiles are read off a distribution, the level of their intervals, and how shown."""
 
     quantiles: tuple[float, ...]
     level: float
     simultaneous: bool
+    scalar: bool
 
 
 def quantiles_read(
@@ -152,7 +153,9 @@ def _like(edges: pd.Index, numbers: np.ndarray) -> Any:
 
 
 def _index(groups: pd.Index | None, read: Read) -> pd.Index:
-    """Return the index: the quantiles in every group."""
+    """Return the index: the quantiles in every group; of a single one, the groups."""
+    if read.scalar:
+        return pd.RangeIndex(1) if groups is None else groups
     if groups is None:
         return pd.Index(read.quantiles, name=LEVEL, dtype=np.float64)
     own = len(read.quantiles)

@@ -29,8 +29,9 @@ from dpframe.queries import binned, counts, of_columns
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import Discovery, discover
+from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
-from dpframe.queries.quantiles import LEVEL
+from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request
 from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
@@ -115,7 +116,7 @@ class Job:
             return True
         first, *others = self.queries.values()
         selected = self.options.get("mechanism") == SELECT
-        return selected and not others and LEVEL in first.levels
+        return selected and not others and isinstance(first, Quantile)
 
     @property
     def spool_folder(self) -> Path:
@@ -397,6 +398,8 @@ def _keywords(section: Section) -> dict[str, Any]:
     """Read the keywords of a query."""
     keywords = {key: given for key, given in section.table.items() if key not in _NO_KEYWORDS}
     keywords |= {key: read(section, key) for key, read in _READERS.items() if key in keywords}
+    if section.table["kind"] == "margins":
+        keywords["columns"] = _grouped_by(section, "columns")
     if isinstance(keywords.get("n"), list):  # an estimate of the rows, and its variance
         keywords["n"] = tuple(keywords["n"])
     return keywords
@@ -408,6 +411,13 @@ def form_of(given: object) -> str:
         return type(given).__name__
     by_column = all(isinstance(value, list | dict) for value in given.values())
     return "columns" if given and by_column else "table"
+
+
+def form_of_group(given: object) -> str:
+    """Tell which form of a column to group by is given, or whether several are."""
+    if not isinstance(given, dict):
+        return type(given).__name__
+    return "cut" if "cut" in given else "period"
 
 
 def form_of_groups(given: object) -> str:
@@ -430,6 +440,25 @@ def _by_column(
     return read_all
 
 
+def _grouped_by(section: Section, key: str) -> Any:
+    """Read columns to group by, of which some may be cut or read as periods."""
+    given = section.table[key]
+    if isinstance(given, list):
+        return [_group(section, key, part) for part in given]
+    return _group(section, key, given)
+
+
+def _group(section: Section, key: str, given: Any) -> Any:
+    if not isinstance(given, dict):
+        return given
+    own = Section(section.source, (*section.keys, key), given)
+    others = {name: value for name, value in given.items() if name not in ("cut", "period")}
+    if "cut" not in given:
+        return _check_section(own, partial(period, given["period"], **others))
+    others["edges"] = _edges(own, "edges")
+    return _check_section(own, partial(cut, given["cut"], **others))
+
+
 def _weights(section: Section, key: str) -> Any:
     """Read a column of weights; or those of tables, {table = ["sex", "age"], weight = 4} each."""
     weights = section.table[key]
@@ -448,6 +477,7 @@ def _weights(section: Section, key: str) -> Any:
 _READERS: dict[str, Callable[[Section, str], Any]] = {
     **dict.fromkeys(("where", "condition"), Section.text),
     "keys": _by_column(_groups, form_of_groups),
+    "by": _grouped_by,
     "bounds": _by_column(_pair),
     "bins": _by_column(_edges),
     "weights": _weights,

@@ -44,7 +44,7 @@ _SEVERAL = ("aggregate", "margins")
 _KINDS = (*job.QUERIES, *job.SEARCHES)
 _PARTS = [kind for kind in job.QUERIES if kind not in _SEVERAL]
 _LEAST_KINDS = ("count", "sum")  # a choice needs two
-_NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
+_NUMBERED_BINS = ("histogram", "ranges", "quantile")  # between the bounds of their column
 
 
 class PlanTable(pydantic.BaseModel):
@@ -125,9 +125,26 @@ _BOUNDS = _forms(list=_PAIR, columns=_by_column(_PAIR))
 _WEIGHT: Any = _table("weights", {"table": list[str], "weight": _AMOUNT}, ["table", "weight"])
 _WEIGHTS: Any = list[_WEIGHT]
 _DTYPE = _names(get_args(LabelKind))
+_CUT = _table(
+    "cut",
+    {"cut": str, "edges": _forms(**_EDGES), "right": bool, "labels": list[str]},
+    ["cut", "edges"],
+    "a cut",
+)
+_MOMENT = _later(type="string")
+_PERIOD = _table(
+    "period",
+    {"period": str, "freq": str, "first": _MOMENT, "last": _MOMENT},
+    ["period", "freq", "first", "last"],
+    "a period",
+)
+_GROUP = {"str": str, "cut": _CUT, "period": _PERIOD}
+_ONE_GROUP: Any = _forms(job.form_of_group, **_GROUP)
+_GROUPS_BY = _forms(job.form_of_group, **_GROUP, list=list[_ONE_GROUP])
 _ARGUMENTS: dict[str, Any] = {
     **dict.fromkeys(("where", "condition", "column", "x", "y", "objective"), str),
-    **dict.fromkeys(("by", "columns"), _TEXTS),
+    "by": _GROUPS_BY,
+    "columns": _TEXTS,
     "keys": _forms(job.form_of_groups, **_GROUPS, columns=_by_column(_LEVEL)),
     "bounds": _BOUNDS,
     "bins": _forms(**_BINS),
@@ -197,7 +214,7 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
     if kind in _NUMBERED_BINS:
         forms["bins"] = _forms(int=int, **_BINS)
     if kind == "margins":
-        forms["weights"] = _WEIGHTS
+        forms |= {"weights": _WEIGHTS, "columns": _GROUPS_BY}
     given = signature(make).parameters.values()
     named = [one for one in given if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
     known = [one.name for one in given if one.name not in ("caps", "queries")]

@@ -112,13 +112,13 @@ def diagnose(
         way = ".dp.diagnose(dpf.count(by=...), groups=True)."
         raise QueryError(f"{why} {way}", parameter="query")
     context = at_the_door(looking=True)
-    declaration = declaration_of(frame, context).in_part(part)
+    engine = engine_for(frame)
+    manifest = engine.manifest(frame)
+    declaration = declaration_of(frame, context).in_part(part).with_truths(manifest.types)
     asked: Any = None if queries is None else in_part(declaration, queries)
     looks = _looks(frame, declaration, asked, groups=groups)
     labels = list(dict.fromkeys(label for look in looks.values() for label in look.columns))
-    engine = engine_for(frame)
     engine.check(frame, labels)
-    manifest = engine.manifest(frame)
     for name, look in looks.items():
         for claims, axes in look.claims:
             check_matches(manifest, declaration, {name: claims}, {name: axes})

@@ -12,7 +12,7 @@ from dpframe.checker.check import check_charge
 from dpframe.context import Context, at_the_door
 from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.denoising.methods import DenoiserName
-from dpframe.engines import Frame
+from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_matches, declaration_of
 from dpframe.errors import CalibrationError, DeclarationError, DPFrameError, QueryError
 from dpframe.forks import cached_property
@@ -279,6 +279,8 @@ def plan_operation(
         )
     if isinstance(mechanism, str) and mechanism != SELECT:
         _refuse_candidates(asked)
+    manifest = engine_for(frame).manifest(frame)
+    declaration = declaration.with_truths(manifest.types)
     operation: Operation
     match asked:
         case Discovery():
@@ -294,7 +296,6 @@ def plan_operation(
                 frame, declaration, asked, spend, mechanism, aim=aim, apart=apart
             )
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
-    manifest = operation.engine.manifest(frame)
     check_matches(manifest, declaration, named, operation.axes)
     return replace(operation, manifest=manifest)
 

@@ -134,6 +134,8 @@ class SelectedQuantiles(Operation):
     @property
     def cells(self) -> Cells:
         """The rows of what is released: a quantile in a group."""
+        if self.query.scalar:
+            return self.groups
         quantiles = pd.Index([float(q) for q in self.query.quantiles], name=LEVEL)
         return with_inner(self.groups, KeyAxis(LEVEL, quantiles))
 

@@ -28,7 +28,8 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries.binned import Histogram, check_bins
+from dpframe.queries.binned import Histogram
+from dpframe.queries.edges import check_bins
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import (
     LARGEST,

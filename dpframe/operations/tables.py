@@ -387,7 +387,8 @@ def _certify_table(
     attach(released, [release], salt=salt)
     read = table.query.read
     if read is not None:
-        return quantiles_of(released, read.quantiles, read.level, simultaneous=read.simultaneous)
+        q = read.quantiles[0] if read.scalar else read.quantiles
+        return quantiles_of(released, q, read.level, simultaneous=read.simultaneous)
     return released if how is None else apply_denoising(look(released), how)
 
 

@@ -1,7 +1,7 @@
 """The public cells of a release, and their numbers of rows where these are public."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -41,9 +41,9 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     if isinstance(given, pd.MultiIndex):
         given = _frame_of(given, query.by)
     if isinstance(given, pd.DataFrame):
-        cells = _combinations(query.by, given)
+        cells = _combinations(query, given)
     else:
-        known = _override(query.by, given, declaration)
+        known = _override(query, given, declaration)
         cells = Cells(tuple(_axis(query, label, known) for label in query.by))
     if query.margins:
         cells = _in_margins(query, cells)
@@ -63,8 +63,9 @@ def _is_indexed(given: object, by: Sequence[Hashable]) -> TypeGuard[pd.DataFrame
     return set(given.index.names) == set(by)
 
 
-def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -> Declaration:
+def _override(query: Query, given: object, declaration: Declaration) -> Declaration:
     """Replace declared keys by those given in the call."""
+    by = query.by
     if given is None:
         return declaration
     if isinstance(given, Mapping):
@@ -72,12 +73,22 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
         if unknown:
             why = f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
             raise QueryError(why, parameter="keys", label=unknown[0])
+        _check_uncut(query, given)
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
         rule = "keys must be a dict from column to groups, or a frame of combinations,"
         why = f"where by={quote(list(by))} does not name a single column."
         raise QueryError(f"{rule} {why}", parameter="keys")
+    _check_uncut(query, by)
     return declaration.with_facts(keys={by[0]: given}, source="call")
+
+
+def _check_uncut(query: Query, labels: Iterable[Hashable]) -> None:
+    """Refuse keys of a column that brings its own."""
+    for label in labels:
+        if label in query.cuts:
+            why = f"keys names {label!r}, and by= cuts it: its bins or periods are the keys."
+            raise QueryError(f"{why} Leave it out of keys=.", parameter="keys", label=label)
 
 
 def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
@@ -96,15 +107,24 @@ def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
     return frame.set_axis(list(by), axis=1) if nameless else frame
 
 
-def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
+def _combinations(query: Query, frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
+    by = query.by
+    if query.other:
+        rule = "needs keys by column, and keys= names combinations of them"
+        way = "Give keys={column: [...]}, or leave other= out."
+        raise QueryError.about("other", rule, dict(query.other), way)
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         rule = f"keys must have exactly the columns of by={quote(list(by))}"
         levels = [name for name in frame.index.names if name is not None]
         beside = f", and {quote(levels)} in the index" if levels else ""
         raise QueryError(f"{rule}, got {quote(list(frame.columns))}{beside}.", parameter="keys")
-    axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
-    codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
+    axes = tuple(_axis_of(query, frame[label]) for label in by)
+    codes = [_positions(frame[axis.column], axis.shown) for axis in axes]
+    unknown = [axis.column for axis, own in zip(axes, codes, strict=True) if (own < 0).any()]
+    if unknown:
+        why = f"keys has values of {unknown[0]!r} that are none of its bins or periods."
+        raise QueryError(why, parameter="keys", label=unknown[0])
     if math.prod(len(axis) for axis in axes) >= 2**62:
         why = "keys has too many distinct values to be combined; use fewer columns in by=."
         raise QueryError(why, parameter="keys")
@@ -113,6 +133,13 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
         why = "keys must not name a combination of groups twice; drop duplicates first."
         raise QueryError(why, parameter="keys")
     return Cells(axes, chosen)
+
+
+def _axis_of(query: Query, column: pd.Series) -> Axis:
+    """Return the groups of a column of a frame of keys."""
+    if column.name in query.cuts:
+        return query.cuts[column.name].axis
+    return KeyAxis(column.name, check_keys(column.name, _distinct(column)))
 
 
 def _distinct(column: pd.Series) -> pd.Index:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import of_query
@@ -193,7 +194,11 @@ def _joint_of(tables: Sequence[Table], declaration: Declaration) -> Table:
     """Resolve the query that asks for several tables of the same groups at once."""
     first = tables[0]
     parts = tuple(table.query for table in tables)
-    query = Joint(first.query.by, declaration.part_condition, first.query.keys, parts=parts)
+    asked = first.query
+    query = Joint(
+        asked.by, declaration.part_condition, asked.keys,
+        parts=parts, cuts=asked.cuts, other=asked.other,
+    )  # fmt: skip
     return table_of(query, declaration, first.cells)
 
 
@@ -222,5 +227,10 @@ def _same_axis(one: Axis, other: Axis) -> bool:
     """Whether two columns are grouped alike."""
     if type(one) is not type(other) or one.column != other.column:
         return False
-    mine, theirs = one.keys, other.keys
-    return bool(mine is theirs or (mine.dtype == theirs.dtype and mine.equals(theirs)))
+    if one.counts_all != other.counts_all:
+        return False
+    return _same_keys(one.keys, other.keys) and _same_keys(one.shown, other.shown)
+
+
+def _same_keys(one: pd.Index, other: pd.Index) -> bool:
+    return bool(one is other or (one.dtype == other.dtype and one.equals(other)))

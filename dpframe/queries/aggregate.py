@@ -1,21 +1,24 @@
 """Queries for several outputs by the same groups, checked to fit together."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.errors import QueryError
 from dpframe.forks import cached_property
-from dpframe.options import By, ChosenRows, Keys, Objective
+from dpframe.options import By, ChosenRows, Keys, Objective, Other
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import nearest, no_such_keyword, public_call
 from dpframe.queries import reading
+from dpframe.queries.conditions import equals_itself
 from dpframe.queries.counts import Count, Rate, UnitCount
-from dpframe.queries.of_columns import OfColumns, read_options
+from dpframe.queries.of_columns import OfColumns, mean, read_options, std, var
+from dpframe.queries.of_columns import sum as sum_of
 from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
-from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
 
 _Key = TypeVar("_Key")
@@ -134,9 +137,9 @@ class Joint(Query):
         return self.where if others else condition
 
     @property
-    def bin_axis(self) -> BinAxis | None:
-        """The bins, which all queries have."""
-        return self.parts[0].bin_axis
+    def binning(self) -> Query:
+        """The query whose bins are groups: all queries have these."""
+        return self.parts[0].binning
 
     def caps(self, declared: Caps) -> Caps:
         """Return what is kept of a unit: the same for all queries."""
@@ -150,9 +153,12 @@ class Joint(Query):
 AggregatePart: TypeAlias = Count | Rate | OfColumns
 """A query that can be one output of several."""
 
+AskedPart: TypeAlias = AggregatePart | tuple[Hashable, str]
+"""The same, also as pandas names it: a column, and what is asked of it."""
+
 NOT_OUTPUTS = tuple(
-    "by where keys max_rows max_groups max_rows_per_group epsilon delta mu rho share mechanism "
-    "denoise graph name note part privacy_unit weight n_weight objective".split()
+    "by where keys other max_rows max_groups max_rows_per_group epsilon delta mu rho share "
+    "mechanism denoise graph name note part privacy_unit weight n_weight objective".split()
 )
 """Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
 
@@ -174,19 +180,22 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 def aggregate(
     by: By = None, *, where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    n_weight: float = 0.0, objective: Objective = "total", **queries: AggregatePart,
+    n_weight: float = 0.0, objective: Objective = "total", other: Other = None,
+    **queries: AskedPart,
 ) -> Aggregate:  # fmt: skip
     """Describe several outputs by the same groups, one column each.
 
     Parameters
     ----------
-    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`; `where` holds for all of them, beside their own.
     n_weight, objective
         As in `sum`.
     **queries
-        Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`. Keywords
-        of `release` cannot be their names. All have the same survey weights, or none has any.
+        Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`, or as in
+        pandas, `flights=("distance", "size"), delay=("dep_delay", "mean")`: "size" counts rows,
+        "count" those with a value; "sum", "mean", "var" and "std" are as here. Keywords of
+        `release` cannot be their names. All have the same survey weights, or none has any.
 
     Raises
     ------
@@ -199,17 +208,68 @@ def aggregate(
     >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
     ['fare', 'n']
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = reading.groups_of(by, rows)
     if not queries:
         raise QueryError(
             f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
-    for name, query in queries.items():
+    outputs = read_outputs(queries)
+    for name, query in outputs.items():
         check_part(name, query, groups["by"])
-    check_weights(queries, "aggregate")
+    check_weights(outputs, "aggregate")
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(**groups, queries=View(queries), options=options)
+    return Aggregate(**groups, queries=View(outputs), options=options)
+
+
+_NAMED: Mapping[str, Callable[[Hashable], Query]] = {
+    "size": lambda _: Count(),
+    "count": lambda column: Count(where=equals_itself(str(column))),
+    "sum": sum_of,
+    "mean": mean,
+    "var": var,
+    "std": std,
+}
+"""What outputs of a column are called in pandas."""
+
+_NAMED_ELSEWHERE = {
+    "nunique": "Privacy units are counted by dpf.units(by=...), beside it in release({...}).",
+    **dict.fromkeys(
+        ("median", "quantile"), "Quantiles are dpf.quantile(column, 0.5, by=...), beside it."
+    ),
+}
+
+
+def read_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read outputs, which are queries, or a column and a name as pandas has it: ("cost", "mean").
+
+    Raises
+    ------
+    QueryError
+        If a name says what is not released so.
+    """
+    outputs = {}
+    for name, part in given.items():
+        match part:
+            case pd.NamedAgg():  # a tuple in pandas 2
+                outputs[name] = _read_pair(name, part.column, part.aggfunc)
+            case (column, called):
+                outputs[name] = _read_pair(name, column, called)
+            case _:
+                outputs[name] = part
+    return outputs
+
+
+def _read_pair(name: str, column: Hashable, called: object) -> Query:
+    """Read a column and what is asked of it."""
+    if not isinstance(called, str) or called not in _NAMED:
+        known = ", ".join(map(repr, _NAMED))
+        remedy = _NAMED_ELSEWHERE.get(called, "") if isinstance(called, str) else ""
+        raise QueryError.about(name, f"must name one of {known}", called, remedy)
+    if called == "count" and not isinstance(column, str):
+        remedy = "Rows are counted by 'size'."
+        raise QueryError.about(name, "counts values of a column named by a text", column, remedy)
+    return _NAMED[called](column)
 
 
 def check_part(

@@ -3,25 +3,23 @@
 Bins are of numbers or times: increasing edges, or intervals without overlaps.
 """
 
-import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import MOST_GROUPS, check_size
+from dpframe.arguments import MOST_GROUPS
 from dpframe.errors import QueryError, quote
-from dpframe.options import By, ChosenRows, GivenBounds, Keys
-from dpframe.privacy.amounts import as_number
+from dpframe.options import By, ChosenRows, GivenBounds, Keys, Other
 from dpframe.public import public_call
-from dpframe.queries.edges import bins_between, whole_bins
+from dpframe.queries.edges import bins_between, check_bins, whole_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff, weighted_words
 from dpframe.queries.reading import binned_groups_of, bounds_of, weights_of
 from dpframe.queries.tasks import BinAxis
-from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, microseconds
+from dpframe.queries.timescale import Moment, index_of, microseconds
 
 BINS = 1024
 """How many bins there are, where nothing is said of them."""
@@ -29,87 +27,6 @@ BINS = 1024
 _HUGE = 1e290  # bounds below it stay floats when they are multiplied by a number of bins
 _FAR = 2**53  # whole numbers up to here are floats
 _Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
-_PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers
-
-
-def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
-    """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
-    intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins)
-    if not len(intervals):
-        raise QueryError.about("bins", "must be at least one interval", [], label=column)
-    kind = intervals.left.dtype.kind
-    if kind not in "iufmM" or intervals.hasnans:
-        rule = "must have edges that are numbers, times or durations, none missing"
-        raise QueryError.about("bins", rule, bins, label=column)
-    if kind in "mM":
-        for edge in (*intervals.left, *intervals.right):
-            _check_moment(column, edge)
-    if not _follow(intervals):
-        remedy = "Sort them, and merge those that overlap."
-        raise QueryError.about(
-            "bins", "must not overlap and must increase", bins, remedy, label=column
-        )
-    return intervals.rename(column)
-
-
-def _follow(intervals: pd.IntervalIndex) -> bool:
-    """Whether each interval is after the one before, with no point in both."""
-    left, right = intervals.left, intervals.right
-    apart = left[1:] > right[:-1] if intervals.closed == "both" else left[1:] >= right[:-1]
-    same = (left[1:] == left[:-1]) & (right[1:] == right[:-1])  # of those without a point
-    return bool(left.is_monotonic_increasing and apart.all() and not same.any())
-
-
-def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
-    if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
-        rule = "must be edges or a pandas.IntervalIndex: edges taken from the data would leak"
-        remedy = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
-        raise QueryError.about("bins", rule, bins, remedy, label=column)
-    if isinstance(bins, set | frozenset):
-        raise QueryError.about("bins", "must have an order", bins, "Sort the set.", label=column)
-    check_size(f"bins of {column!r}", bins)
-    listed = list(bins)
-    plain = {*map(type, listed)} <= _PLAIN
-    moments = [] if plain else [as_moment(edge) for edge in listed]
-    if any(moment is not None for moment in moments):
-        return _from_moments(column, moments, bins)
-    try:
-        edges = np.asarray(listed if plain else [as_number(edge) for edge in listed])
-        if edges.dtype.kind not in "iu":
-            edges = edges.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise QueryError.about("bins", "must be numbers", bins, label=column) from None
-    if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
-        rule = "must be at least two edges, each above the one before"
-        raise QueryError.about("bins", rule, bins, label=column)
-    return bins_between(edges)
-
-
-def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.IntervalIndex:
-    """Make bins of points in time, or of durations."""
-    try:
-        increase = all(
-            low < high and in_use(low) and in_use(high) for low, high in itertools.pairwise(moments)
-        )
-    except TypeError:  # of several kinds, or with a time zone and without
-        increase = False
-    if len(moments) < 2 or not increase:  # noqa: PLR2004
-        rule = (
-            "must be at least two times, in the years 1 to 9999, or durations, all of one kind, "
-            "each above the one before"
-        )
-        raise QueryError.about("bins", rule, bins, label=column)
-    for moment in moments:
-        _check_moment(column, moment)
-    return bins_between(index_of(moments))
-
-
-def _check_moment(column: Hashable, edge: Moment) -> None:
-    """Refuse an edge between microseconds, which is what engines count."""
-    nanoseconds = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
-    if nanoseconds or not in_use(edge):
-        rule = "must have edges of whole microseconds in the years 1 to 9999"
-        raise QueryError.about("bins", rule, edge, label=column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +34,7 @@ class Histogram(Query):
     """The number of rows per bin of a numeric column, by group."""
 
     column: Hashable = field(kw_only=True)
-    bins: pd.IntervalIndex = field(kw_only=True)
+    bins: pd.IntervalIndex | int = field(kw_only=True)
     weights: Hashable = field(default=None, kw_only=True)
 
     @property
@@ -131,9 +48,14 @@ class Histogram(Query):
         return weighted_words(f"histogram of {self.column}", self.weights)
 
     @property
-    def bin_axis(self) -> BinAxis:
-        """The bins."""
-        return BinAxis(self.column, self.bins)
+    def binned(self) -> tuple[Hashable, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """The bins, if they were given."""
+        return None if isinstance(self.bins, int) else BinAxis(self.column, self.bins)
 
 
 @public_call
@@ -141,7 +63,7 @@ def histogram(
     column: Hashable, bins: object, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    weights: Hashable = None,
+    other: Other = None, weights: Hashable = None,
 ) -> Histogram:  # fmt: skip
     """Describe the number of rows per bin of a numeric column, by group.
 
@@ -152,8 +74,9 @@ def histogram(
     bins
         Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right;
         the first edge belongs to the first bin, whose label begins a little below it, as in
-        `pandas.cut(..., include_lowest=True)`. Or a `pandas.IntervalIndex` without overlaps.
-    by, where, keys, weights, max_rows, max_groups, max_rows_per_group, weight
+        `pandas.cut(..., include_lowest=True)`. Or a `pandas.IntervalIndex` without overlaps; or how
+        many bins of equal width lie between the declared bounds, as in `ranges`.
+    by, where, keys, weights, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`; with weights, bins hold weighted totals.
 
     Raises
@@ -170,9 +93,10 @@ def histogram(
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
     [('(-0.001, 10.0]', 2), ('(10.0, 100.0]', 1)]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = binned_groups_of(column, by, rows)
-    return Histogram(**groups, bins=check_bins(column, bins), weights=weights_of(weights))
+    bins = check_number_or_bins(column, bins)
+    return Histogram(**groups, bins=bins, weights=weights_of(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,28 +169,37 @@ def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis |
     QueryError
         If the bins do not fit the bounds.
     """
-    if not isinstance(query, Ranges):
-        axis = query.bin_axis
-        return replace(axis, keys=whole_bins(axis.keys)) if axis and integer else axis
-    bins = query.bins
-    if not isinstance(bins, int):
-        _check_covered(query.column, bins, bounds)
-        return _clipped_axis(query.column, whole_bins(bins) if integer else _in_floats(bins))
-    if bounds is None:
-        return None
-    between = intervals_between(query.column, bounds, bins, integer=integer)
-    return _clipped_axis(query.column, between)
+    binning = query.binning
+    if not isinstance(binning, Histogram | Ranges):
+        return binning.bin_axis
+    bins, column = binning.bins, binning.column
+    clipped = isinstance(binning, Ranges)
+    if isinstance(bins, int):
+        if bounds is None:
+            return None
+        bins = intervals_between(column, bounds, bins, integer=integer)
+    elif clipped:
+        _check_covered(column, bins, bounds)
+        bins = whole_bins(bins) if integer else _in_floats(bins)
+    elif integer:
+        bins = whole_bins(bins)
+    return BinAxis(column, bins.rename(column), clipped)
+
+
+def check_number_or_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
+    """Validate bins, or how many are to lie between the bounds of their column."""
+    if not isinstance(bins, int | np.integer) or isinstance(bins, bool):
+        return check_bins(column, bins)
+    if not 0 < bins <= MOST_GROUPS:
+        raise QueryError.about("bins", f"must be from 1 to {MOST_GROUPS:,}", bins, label=column)
+    return int(bins)
 
 
 def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
     """Validate bins that are to cover all values: their number, edges, or adjacent intervals."""
-    if bins is None:
-        return BINS
-    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        if not 0 < bins <= MOST_GROUPS:
-            raise QueryError.about("bins", f"must be from 1 to {MOST_GROUPS:,}", bins, label=column)
-        return int(bins)
-    intervals = check_bins(column, bins)
+    intervals = check_number_or_bins(column, BINS if bins is None else bins)
+    if isinstance(intervals, int):
+        return intervals
     adjacent = bool((intervals.left[1:] == intervals.right[:-1]).all())
     if not adjacent or intervals.closed not in ("left", "right"):
         rule = "must be adjacent, all closed on the same side, so that each value is in one of them"
@@ -362,7 +295,7 @@ def ranges(
     column: Hashable, bins: object = None, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None,
+    other: Other = None, bounds: GivenBounds = None,
 ) -> Ranges:  # fmt: skip
     """Describe the number of rows in ranges of a bounded column, by group.
 
@@ -381,7 +314,7 @@ def ranges(
         column that is declared to hold integers, and no more than that, has one for each: k is in
         `(k - 1, k]`. Or increasing finite edges, as in `histogram`, or a `pandas.IntervalIndex`
         without gaps; they hold all from bound to bound if bounds are declared.
-    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`. Bins are no groups for the caps: caps limit the rows of a unit in each group
         of `by`, whatever their values.
     bounds
@@ -408,7 +341,7 @@ def ranges(
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
     [('(-0.001, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
     return Ranges(**groups, bins=bins, bounds=bounds_of((column,), bounds))

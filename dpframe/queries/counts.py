@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpframe.errors import QueryError, quote
-from dpframe.options import By, ChosenRows, Keys
+from dpframe.options import By, ChosenRows, Keys, Other
 from dpframe.privacy.neighbors import Caps
 from dpframe.public import public_call
 from dpframe.queries import reading
@@ -36,7 +36,7 @@ def count(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    weights: Hashable = None,
+    other: Other = None, weights: Hashable = None,
 ) -> Count:  # fmt: skip
     """Describe the number of rows per group.
 
@@ -48,7 +48,7 @@ def count(
         Column of survey weights w, with declared bounds (0, W): a row counts for w in place of 1,
         and the count is the weighted total, the sum of w. Weights are clipped to their bounds; a
         missing one counts for nothing. Noise is W times that of a count.
-    where, keys, max_rows, max_groups, max_rows_per_group, weight
+    where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         See `dpframe.options.ChosenRows`.
 
     Raises
@@ -63,7 +63,7 @@ def count(
     >>> count(by="region", weights="w").words
     'weighted total (weights w) by region'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     return Count(**reading.groups_of(by, rows), weights=reading.weights_of(weights))
 
 
@@ -93,7 +93,7 @@ def rate(
     condition: str, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    weights: Hashable = None, missing: Literal[False] | None = None,
+    other: Other = None, weights: Hashable = None, missing: Literal[False] | None = None,
 ) -> Rate:  # fmt: skip
     """Describe the share of the rows per group that satisfy a condition.
 
@@ -110,7 +110,7 @@ def rate(
         it, for columns that are ticked or blank. `None`: they are left out.
     weights
         As in `count`: A and C are the weighted totals of these rows.
-    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`; rows that do not satisfy `where` count in neither number.
 
     Raises
@@ -127,7 +127,7 @@ def rate(
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups, met = reading.groups_of(by, rows), Condition.parse(condition, "condition")
     weights = reading.weights_of(weights)
     if missing is not None and missing is not False:
@@ -162,6 +162,7 @@ def units(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    other: Other = None,
 ) -> UnitCount:  # fmt: skip
     """Describe the number of distinct privacy units per group.
 
@@ -173,7 +174,7 @@ def units(
 
     Parameters
     ----------
-    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`; a unit is in a group if one of its rows there satisfies `where`.
         `max_rows_per_group` is refused: it would change nothing.
 
@@ -192,7 +193,7 @@ def units(
     >>> released["units"].tolist()
     [1, 1]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = reading.groups_of(by, rows)
     if max_rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"

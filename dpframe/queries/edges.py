@@ -1,17 +1,23 @@
 """Edges of bins, and where a value on an edge belongs: this is the only place that says so.
 
-Bins from edges are closed on the right, and the first edge belongs to the first bin. Labels say so
-as those of `pandas.cut(..., include_lowest=True)` do: the first one begins a little below it.
+Every edge belongs to a bin. Bins from edges are closed on the right, and the first edge belongs to
+the first bin; of bins closed on the left, the last edge to the last one. Intervals say so as those
+of `pandas.cut(..., include_lowest=True)` do: the first one begins a little below its edge.
 """
 
+import itertools
 import math
+from collections.abc import Hashable, Iterable
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from dpframe.queries.timescale import in_use, index_of
+from dpframe.arguments import check_size
+from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
 
 _DIGITS = 3  # decimals of the difference, as in pandas.cut; more for narrow bins
 _MOST_DIGITS = 20  # decimals, beyond those of floats near 1
@@ -20,10 +26,14 @@ _EXACT = Context(prec=400, traps=[])  # sums of any two floats, whatever a progr
 _TICK = pd.Timedelta(1, "us").as_unit("us")  # in nanoseconds, pandas 2 knows few years
 _LEAST = -(2**63)  # of integers of 64 bits
 _FAR = 2**53  # whole numbers up to here are floats
+_PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers
+
+Side: TypeAlias = Literal["right", "left"]
+"""The edge that bins hold."""
 
 
-def bins_between(edges: np.ndarray | pd.Index) -> pd.IntervalIndex:
-    """Return the bins between increasing edges.
+def bins_between(edges: np.ndarray | pd.Index, closed: Side = "right") -> pd.IntervalIndex:
+    """Return the bins between increasing edges, of which the one at the end holds both of its own.
 
     Examples
     --------
@@ -32,6 +42,8 @@ def bins_between(edges: np.ndarray | pd.Index) -> pd.IntervalIndex:
     >>> list(map(str, bins_between(np.array([-np.inf, 0.5]))))
     ['(-inf, 0.5]']
     """
+    if closed == "left":
+        return _closed_on_the_left(edges)
     if isinstance(edges, pd.Index):
         first = edges[0] - _TICK
         return pd.IntervalIndex.from_breaks(
@@ -43,6 +55,39 @@ def bins_between(edges: np.ndarray | pd.Index) -> pd.IntervalIndex:
         return pd.IntervalIndex.from_breaks(np.array([max(first - 1, _LEAST), *others]))
     numbers[0] = _below(float(numbers[0]), float(numbers[1]))
     return pd.IntervalIndex.from_breaks(numbers)
+
+
+def _closed_on_the_left(edges: np.ndarray | pd.Index) -> pd.IntervalIndex:
+    """Return bins of which the last one ends next to its edge, and holds it."""
+    if isinstance(edges, pd.Index):
+        last = edges[-1] + _TICK
+        moved = index_of([*edges[:-1], last]) if in_use(last) else edges
+        return pd.IntervalIndex.from_breaks(moved, closed="left")
+    numbers = edges.astype(np.float64)
+    if not (numbers[1:] > numbers[:-1]).all():  # integers that floats do not tell apart
+        *others, final = edges.tolist()
+        return pd.IntervalIndex.from_breaks(np.array([*others, final + 1]), closed="left")
+    numbers[-1] = math.nextafter(numbers[-1], math.inf)
+    return pd.IntervalIndex.from_breaks(numbers, closed="left")
+
+
+def edge_text(edge: Any) -> str:
+    """Write an edge: a whole number without decimals, a midnight as its date.
+
+    Examples
+    --------
+    >>> [edge_text(edge) for edge in (18, 18.0, 0.1, pd.Timestamp("2024-01-31"))]
+    ['18', '18', '0.1', '2024-01-31']
+    """
+    moment = as_moment(edge)
+    if isinstance(moment, pd.Timestamp):
+        return str(moment).removesuffix(" 00:00:00")
+    if moment is not None:
+        return str(moment)
+    number = as_number(edge)
+    if isinstance(number, float) and number.is_integer() and abs(number) < _FAR:
+        number = int(number)
+    return str(number)
 
 
 def whole_bins(bins: pd.IntervalIndex) -> pd.IntervalIndex:
@@ -119,3 +164,85 @@ def _above(lower: float, right: float) -> float:
 def _add(number: float, step: Decimal) -> float:
     """Add to a number as it is written."""
     return float(_EXACT.add(Decimal(repr(number)), step))
+
+
+def check_bins(column: Hashable, bins: object, closed: Side = "right") -> pd.IntervalIndex:
+    """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
+    intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins, closed)
+    if not len(intervals):
+        raise QueryError.about("bins", "must be at least one interval", [], label=column)
+    kind = intervals.left.dtype.kind
+    if kind not in "iufmM" or intervals.hasnans:
+        rule = "must have edges that are numbers, times or durations, none missing"
+        raise QueryError.about("bins", rule, bins, label=column)
+    if kind in "mM":
+        for edge in (*intervals.left, *intervals.right):
+            _check_moment(column, edge)
+    if not _follow(intervals):
+        remedy = "Sort them, and merge those that overlap."
+        raise QueryError.about(
+            "bins", "must not overlap and must increase", bins, remedy, label=column
+        )
+    return intervals.rename(column)
+
+
+def _follow(intervals: pd.IntervalIndex) -> bool:
+    """Whether each interval is after the one before, with no point in both."""
+    left, right = intervals.left, intervals.right
+    apart = left[1:] > right[:-1] if intervals.closed == "both" else left[1:] >= right[:-1]
+    same = (left[1:] == left[:-1]) & (right[1:] == right[:-1])  # of those without a point
+    return bool(left.is_monotonic_increasing and apart.all() and not same.any())
+
+
+def _from_edges(column: Hashable, bins: object, closed: Side) -> pd.IntervalIndex:
+    if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
+        rule = "must be edges or a pandas.IntervalIndex: edges taken from the data would leak"
+        remedy = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
+        raise QueryError.about("bins", rule, bins, remedy, label=column)
+    if isinstance(bins, set | frozenset):
+        raise QueryError.about("bins", "must have an order", bins, "Sort the set.", label=column)
+    check_size(f"bins of {column!r}", bins)
+    listed = list(bins)
+    plain = {*map(type, listed)} <= _PLAIN
+    moments = [] if plain else [as_moment(edge) for edge in listed]
+    if any(moment is not None for moment in moments):
+        return _from_moments(column, moments, bins, closed)
+    try:
+        edges = np.asarray(listed if plain else [as_number(edge) for edge in listed])
+        if edges.dtype.kind not in "iu":
+            edges = edges.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise QueryError.about("bins", "must be numbers", bins, label=column) from None
+    if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
+        rule = "must be at least two edges, each above the one before"
+        raise QueryError.about("bins", rule, bins, label=column)
+    return bins_between(edges, closed)
+
+
+def _from_moments(
+    column: Hashable, moments: list[Any], bins: object, closed: Side
+) -> pd.IntervalIndex:
+    """Make bins of points in time, or of durations."""
+    try:
+        increase = all(
+            low < high and in_use(low) and in_use(high) for low, high in itertools.pairwise(moments)
+        )
+    except TypeError:  # of several kinds, or with a time zone and without
+        increase = False
+    if len(moments) < 2 or not increase:  # noqa: PLR2004
+        rule = (
+            "must be at least two times, in the years 1 to 9999, or durations, all of one kind, "
+            "each above the one before"
+        )
+        raise QueryError.about("bins", rule, bins, label=column)
+    for moment in moments:
+        _check_moment(column, moment)
+    return bins_between(index_of(moments), closed)
+
+
+def _check_moment(column: Hashable, edge: Moment) -> None:
+    """Refuse an edge between microseconds, which is what engines count."""
+    nanoseconds = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
+    if nanoseconds or not in_use(edge):
+        rule = "must have edges of whole microseconds in the years 1 to 9999"
+        raise QueryError.about("bins", rule, edge, label=column)

@@ -7,16 +7,22 @@ from typing import TypeAlias, cast
 
 import pandas as pd
 
-from dpframe.arguments import is_label, is_one_of, is_unicode
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
-from dpframe.options import ChosenRows, Columns, Keys
+from dpframe.options import ChosenRows, Columns, Keys, Other
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
-from dpframe.queries.aggregate import Aggregate, AggregatePart, View, check_part, check_weights
-from dpframe.queries.binned import check_bins
+from dpframe.queries.aggregate import (
+    Aggregate,
+    AskedPart,
+    View,
+    check_part,
+    check_weights,
+    read_outputs,
+)
 from dpframe.queries.counts import Count
+from dpframe.queries.groups import check_other, split_groups
 from dpframe.queries.query import Query
 from dpframe.queries.reading import (
     check_whole,
@@ -26,7 +32,6 @@ from dpframe.queries.reading import (
     read_weight,
     refuse_unknown,
 )
-from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 from dpframe.queries.where import Condition
 
 _IN_EVERY_TABLE = "margins count a row in one cell of every table, so that"
@@ -77,16 +82,10 @@ class Margins(_Margin):
         The sets of columns, each in the order of `by`.
     weights
         How much the variance of a cell of each table counts; none: all errors are to be equal.
-    bins
-        Bins of numeric columns among `by`.
-    other
-        By column, the key for rows with none of its keys.
     """
 
     tables: tuple[tuple[Hashable, ...], ...] = field(kw_only=True)
     weights: tuple[float, ...] = field(default=(), kw_only=True)
-    bins: Mapping[Hashable, pd.IntervalIndex] = field(default_factory=dict, kw_only=True)
-    other: Mapping[Hashable, Hashable] = field(default_factory=dict, kw_only=True)
 
     groups_named_by = "columns"
 
@@ -108,35 +107,6 @@ class Margins(_Margin):
         """How much the variance of a cell of each table counts."""
         return self.weights
 
-    def axis(self, column: Hashable, keys: pd.Index | None) -> Axis | None:
-        """Return bins, or keys of which the last one is for all other rows."""
-        if column in self.bins:
-            return BinAxis(column, self.bins[column])
-        if keys is None or column not in self.other:
-            return super().axis(column, keys)
-        return KeyAxis(column, _with_rest(column, keys, self.other[column]), rest=True)
-
-
-def _with_rest(column: Hashable, keys: pd.Index, other: Hashable) -> pd.Index:
-    """Put a key behind all others, of which it must be none: it would not say what it counts."""
-    if is_one_of(other, keys):
-        raise QueryError(
-            f"other={quote(other)} equals a key of {column!r}, and rows with that key would be "
-            "counted together with all that have none: choose another one, "
-            f"other={{{column!r}: ...}}, or leave {quote(other)} out of the keys, so that its rows "
-            "count as such, too.",
-            parameter="other",
-            label=column,
-            value=other,
-        )
-    return pd.Index([*keys, other], name=keys.name, tupleize_cols=False)
-
-
-MarginBins: TypeAlias = Mapping[Hashable, object] | None
-"""Edges of bins, by numeric column."""
-
-MarginOther: TypeAlias = Hashable | Mapping[Hashable, Hashable] | None
-"""The key of rows that have none of the keys of a column: one for all columns, or by column."""
 
 MarginWeights: TypeAlias = Mapping[Hashable, float] | None
 """How important tables are, by their columns."""
@@ -152,9 +122,9 @@ _GROUP_CAPS = ("max_groups", "max_rows_per_group")
 @public_call
 def margins(
     columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
-    where: str | None = None, keys: Keys = None, bins: MarginBins = None,
-    other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
-    weight: float = 1.0, **queries: AggregatePart,
+    where: str | None = None, keys: Keys = None, other: Other = None,
+    weights: MarginWeights = None, max_rows: int | None = None,
+    weight: float = 1.0, **queries: AskedPart,
 ) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
@@ -181,11 +151,8 @@ def margins(
         As in `count`.
     keys
         The groups, if not declared: a dict from column to list.
-    bins
-        A dict from column to bins, as in `histogram`, for columns of numbers.
     other
-        The key of rows that have none of the other keys, also missing ones: one for all columns
-        with keys, or a dict by column. It comes last, and must not equal one of the keys.
+        As in `count`.
     weights
         How important the error of a cell is, by table, 1 by default:
         `{("sex", "age"): 4, "region": 2, (): 10}`. The weighted sum of the variances is then the
@@ -215,30 +182,28 @@ def margins(
     >>> tables["zone", "paid"]["count"].round(3).tolist()
     [1.0, 1.0, 0.0, 1.0]
     """
-    by, tables = _tables(columns, ways)
-    outputs = dict(queries) or {"count": Count()}
+    named, cuts = split_groups(_list_sets(columns))
+    by, tables = _tables(named, ways)
+    outputs = read_outputs(queries) or {"count": Count()}
     for name, query in outputs.items():
         _check_part(name, query, by)
     check_weights(outputs, "margins")
-    named_bins = _by_column("bins", by, bins).items()
-    intervals = {column: check_bins(column, edges) for column, edges in named_bins}
     return Margins(
         by,
         None if where is None else Condition.parse(where),
-        _keys(by, keys, intervals),
+        _keys(by, keys),
         View(outputs),
         tables=tables,
         weights=_weights(by, tables, weights),
-        bins=View(intervals),
-        other=View(_other(by, intervals, other)),
+        cuts=cuts,
+        other=check_other(by, cuts, other),
         limits=limits_of(ChosenRows(max_rows=max_rows)),
         weight=read_weight(weight),
     )
 
 
-def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
+def _tables(listed: list[object], ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
     """Read all columns, and those of each table in their order."""
-    listed = _list_sets(columns)
     kinds = list | tuple if ways is None else list
     sets = [labels for labels in listed if isinstance(labels, kinds)]
     if not sets:
@@ -313,34 +278,15 @@ def _check_part(name: str, query: Query, by: ColumnSet) -> None:
         raise QueryError(f"{wrong} {reason} {remedy}", parameter=name)
 
 
-def _keys(by: ColumnSet, keys_by_column: Keys, bins: Mapping[Hashable, object]) -> Keys:
+def _keys(by: ColumnSet, keys: Keys) -> Keys:
     """Check that keys are given by column."""
-    named = _by_column("keys", by, keys_by_column)
-    binned = [column for column in named if column in bins]
-    if binned:
-        reason = f"keys and bins both name {quote(binned)}; give one of them."
-        raise QueryError(reason, parameter="keys", label=binned[0])
-    return {column: materialized_keys(cast(Keys, keys)) for column, keys in named.items()} or None
-
-
-def _other(
-    by: ColumnSet, bins: Mapping[Hashable, object], other: MarginOther
-) -> dict[Hashable, Hashable]:
-    """Read the keys of rows that have none of the others."""
-    if other is None:
-        return {}
-    with_keys = [column for column in by if column not in bins]
-    named = other if isinstance(other, Mapping) else dict.fromkeys(with_keys, other)
-    named = dict(_by_column("other", by, named))
-    for column, key in named.items():
-        if column not in with_keys:
-            remedy = "Let the first or the last bin reach to infinity."
-            raise QueryError.about("other", "is for columns with keys", key, remedy, label=column)
-        plain = is_label(key) and not isinstance(key, tuple) and is_unicode(key)
-        if not plain or pd.isna(cast(str, key)):
-            rule = "must be a key, such as 'other', or a dict of them by column"
-            raise QueryError.about("other", rule, key, label=column)
-    return named
+    if keys is None:
+        return None
+    if not isinstance(keys, Mapping):
+        example = f"must be a dict by column, as in keys={{{by[-1]!r}: ...}}"
+        raise QueryError.about("keys", example if by else "needs columns", keys)
+    refuse_unknown("keys", keys, by)
+    return {column: materialized_keys(cast(Keys, own)) for column, own in keys.items()}
 
 
 def _weights(by: ColumnSet, tables: Sequence[ColumnSet], weights: object) -> tuple[float, ...]:
@@ -376,16 +322,3 @@ def _weight(columns: Hashable, weight: object) -> float:
         return number
     rule = f"must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}"
     raise QueryError.about("weights", rule, weight, label=columns)
-
-
-def _by_column(name: str, by: ColumnSet, facts: object) -> Mapping[Hashable, object]:
-    """Check what is given by column."""
-    if facts is None:
-        return {}
-    if not isinstance(facts, Mapping):
-        rule = (
-            f"must be a dict by column, as in {name}={{{by[-1]!r}: ...}}" if by else "needs columns"
-        )
-        raise QueryError.about(name, rule, facts)
-    refuse_unknown(name, facts, by)
-    return facts

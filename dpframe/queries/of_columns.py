@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 from dpframe.arguments import check_flag, is_label, is_one_of
 from dpframe.errors import QueryError
-from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective
+from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective, Other
 from dpframe.privacy.amounts import WRITTEN, as_float
 from dpframe.public import public_call
 from dpframe.queries import reading
@@ -130,7 +130,7 @@ def sum(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None, weights: Hashable = None,
+    other: Other = None, bounds: GivenBounds = None, weights: Hashable = None,
     max_true: int | None = None, n: KnownRows = None,
     n_weight: float = 0.0, objective: Objective = "total",
 ) -> OfColumns:  # fmt: skip
@@ -143,7 +143,7 @@ def sum(
     ----------
     columns
         Column or list of columns to add up.
-    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`.
     weights
         Column of survey weights w, as in `count`: the sum is that of w x.
@@ -176,7 +176,7 @@ def sum(
     >>> released["fare"].round().tolist()
     [17.0, 20.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     weights = reading.weights_of(weights)
     for name, value in {"max_true": max_true, "n": n}.items():
         if weights is not None and value is not None:
@@ -190,6 +190,7 @@ def mean(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    other: Other = None,
     bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the mean of one or several columns per group.
@@ -208,7 +209,7 @@ def mean(
         Column of survey weights w, as in `count`. The mean is `(l A + u B) / (A + B)`, where a row
         with x in [l, u] adds `a = w (u - x) / (u - l)` to A and `b = w (x - l) / (u - l)` to B:
         both are >= 0 and add up to w, so they cost what the weighted total alone costs.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
         As in `sum`.
 
     Raises
@@ -231,7 +232,7 @@ def mean(
     if sampling and weights is not None:
         rule = "is not known of weighted means, whose rows count for more or less than one draw"
         raise QueryError.about("sampling", rule, True, "Leave out sampling= or weights=.")
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     sampled = bool(sampling)
     return _of_columns("mean", columns, by, rows, bounds, sampling=sampled, weights=weights)
 
@@ -241,7 +242,7 @@ def var(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None,
+    other: Other = None, bounds: GivenBounds = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the variance of one or several columns per group.
 
@@ -253,7 +254,7 @@ def var(
     ----------
     columns
         Column or list of columns of numbers.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
         As in `sum`.
 
     Raises
@@ -271,7 +272,7 @@ def var(
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     return _of_columns("var", columns, by, rows, bounds)
 
 
@@ -280,13 +281,13 @@ def std(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None,
+    other: Other = None, bounds: GivenBounds = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
     ----------
-    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
+    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
         As in `var`.
 
     Raises
@@ -299,7 +300,7 @@ def std(
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     return _of_columns("std", columns, by, rows, bounds)
 
 
@@ -308,7 +309,7 @@ def cov(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None,
+    other: Other = None, bounds: GivenBounds = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the covariance of two columns of numbers per group.
 
@@ -321,7 +322,7 @@ def cov(
     ----------
     x, y
         Two columns of numbers.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
         As in `mean`.
 
     Raises
@@ -339,7 +340,7 @@ def cov(
     >>> released["cov"].round(2).tolist()
     [11.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     return _of_pair("cov", (x, y), by, rows, bounds)
 
 
@@ -348,13 +349,13 @@ def corr(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None, sampling: bool = False,
+    other: Other = None, bounds: GivenBounds = None, sampling: bool = False,
 ) -> OfColumns:  # fmt: skip
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
     ----------
-    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
         As in `cov`.
     sampling
         Whether to measure fourth moments, too, for `interval(sampling=True)`: how far off the
@@ -371,7 +372,7 @@ def corr(
     >>> corr("miles", "fare", by="zone").words
     'correlation of miles and fare by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     return _of_pair("corr", (x, y), by, rows, bounds, sampling=sampling)
 
 
@@ -380,7 +381,7 @@ def slope(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    bounds: GivenBounds = None, sampling: bool = False,
+    other: Other = None, bounds: GivenBounds = None, sampling: bool = False,
 ) -> OfColumns:  # fmt: skip
     """Describe the slope of the line of least squares that gives y for x, per group.
 
@@ -388,7 +389,7 @@ def slope(
 
     Parameters
     ----------
-    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
         As in `cov`.
     sampling
         As in `corr`.
@@ -403,5 +404,5 @@ def slope(
     >>> slope("miles", "fare", by="zone").words
     'slope of fare on miles by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     return _of_pair("slope", (x, y), by, rows, bounds, sampling=sampling)

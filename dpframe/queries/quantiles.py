@@ -45,6 +45,7 @@ class Quantile(Query):
     candidates: tuple[float, ...] | None = field(default=None, kw_only=True)
     level: float = field(default=0.95, kw_only=True)
     simultaneous: bool = field(default=False, kw_only=True)
+    scalar: bool = field(default=False, kw_only=True)
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
@@ -64,8 +65,8 @@ class Quantile(Query):
 
     @property
     def levels(self) -> set[Hashable]:
-        """The levels of the index: the last one says which quantile it is."""
-        return {*super().levels, LEVEL}
+        """The levels of the index: the last one says which quantile it is, if q is a list."""
+        return super().levels if self.scalar else {*super().levels, LEVEL}
 
     @property
     def to_measure(self) -> Ranges:
@@ -79,7 +80,7 @@ class Quantile(Query):
         """
         bins = BINS if self.bins is None else self.bins
         quantiles = tuple(map(float, self.quantiles))
-        read = ReadOff(self.subject, quantiles, self.level, self.simultaneous)
+        read = ReadOff(self.subject, quantiles, self.level, self.simultaneous, self.scalar)
         return Ranges(
             self.by,
             self.where,
@@ -90,6 +91,8 @@ class Quantile(Query):
             read=read,
             limits=self.limits,
             weight=self.weight,
+            cuts=self.cuts,
+            other=self.other,
         )
 
 
@@ -139,6 +142,7 @@ def describe_quantiles(
         candidates=None if candidates is None else _read_candidates(column, candidates),
         level=check_level(level),
         simultaneous=bool(simultaneous),
+        scalar=is_scalar(q),
     )
 
 
@@ -168,6 +172,11 @@ def _read_candidates(column: Hashable, candidates: object) -> tuple[float, ...]:
 def _taken_label(label: Hashable, use: str) -> QueryError:
     reason = f"by names a column {label!r}, which is what {use} is called. Rename it in the frame."
     return QueryError(reason, parameter="by", label=label)
+
+
+def is_scalar(q: object) -> bool:
+    """Whether q is one quantile: a list of one makes a level that says which it is."""
+    return not isinstance(q, Iterable)
 
 
 def read_quantiles(quantiles: object) -> tuple[Fraction, ...]:

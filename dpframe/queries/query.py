@@ -13,6 +13,7 @@ import pandas as pd
 from dpframe.errors import QueryError
 from dpframe.options import Keys, KnownRows, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.queries.groups import Cuts, with_rest
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
 from dpframe.statistics.form import Statistic
@@ -134,12 +135,15 @@ class ReadOff:
         The quantiles, in increasing order.
     level, simultaneous
         Confidence level of their intervals, and whether it is that of all at once.
+    scalar
+        Whether there is one, and no level that says which.
     """
 
     subject: str
     quantiles: tuple[float, ...]
     level: float
     simultaneous: bool
+    scalar: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +161,8 @@ class Query(ABC):
     keys: Keys = None
     limits: Caps = field(default=NO_CAPS, kw_only=True)
     weight: float = field(default=1.0, kw_only=True)
+    cuts: Cuts = field(default_factory=dict, kw_only=True)
+    other: Mapping[Hashable, Hashable] = field(default_factory=dict, kw_only=True)
 
     groups_named_by: ClassVar[str] = "by"
 
@@ -196,18 +202,29 @@ class Query(ABC):
         return self.where
 
     @property
+    def binning(self) -> "Query":
+        """The query whose bins are groups inside those of `by`, if there are any."""
+        return self
+
+    @property
     def bin_axis(self) -> BinAxis | None:
         """Groups that the query itself makes, inside those of `by`."""
-        return None
+        return None if self.binning is self else self.binning.bin_axis
 
     @property
     def binned(self) -> tuple[Hashable, ...]:
         """The column whose bins these are, if there are any: known before the bins are."""
-        return () if self.bin_axis is None else (self.bin_axis.column,)
+        return () if self.binning is self else self.binning.binned
 
     def axis(self, column: Hashable, keys: pd.Index | None) -> Axis | None:
         """Return the groups of a column of `by`, from its public keys; `None` if there are none."""
-        return None if keys is None else KeyAxis(column, keys)
+        if column in self.cuts:
+            return self.cuts[column].axis
+        if keys is None:
+            return None
+        if column not in self.other:
+            return KeyAxis(column, keys)
+        return KeyAxis(column, with_rest(column, keys, self.other[column]), rest=True)
 
     @property
     def bin_axes(self) -> tuple[BinAxis, ...]:

@@ -10,6 +10,7 @@ from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys
 from dpframe.privacy.amounts import WRITTEN, as_float, as_number
 from dpframe.privacy.neighbors import Caps
+from dpframe.queries.groups import check_other, split_groups
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
 
@@ -29,9 +30,13 @@ def limits_of(rows: ChosenRows) -> Caps:
 
 
 def groups_of(by: By, rows: ChosenRows) -> dict[str, Any]:
-    """Read what every query has: labels to group by, a condition, keys, caps and a weight."""
+    """Read what every query has: groups, a condition, keys, caps and a weight."""
+    named, cuts = split_groups(by)
+    labels = labels_of("by", named)
     return {
-        "by": labels_of("by", by),
+        "by": labels,
+        "cuts": cuts,
+        "other": check_other(labels, cuts, rows.other),
         "where": None if rows.where is None else Condition.parse(rows.where),
         "keys": materialized_keys(rows.keys),
         "limits": limits_of(rows),

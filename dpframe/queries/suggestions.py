@@ -17,7 +17,7 @@ from dpframe.queries.counts import count
 from dpframe.queries.of_columns import OfColumns, mean, sum
 from dpframe.queries.query import OutputSpec, Query, Search
 from dpframe.queries.reading import check_query, check_whole
-from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
+from dpframe.queries.tasks import Cells, KeyAxis, SizeKind, Sizes
 
 _MOST_EXPONENT = 100  # of two: squares of bounds stay floats
 _MOST_BINS = 128  # bins that a search counts in
@@ -117,9 +117,9 @@ class UnitSizes(Query):
         return f"max_{self.kind}"
 
     @property
-    def bin_axis(self) -> BinAxis | None:
-        """Groups that the query makes itself."""
-        return self.of.bin_axis
+    def binning(self) -> Query:
+        """The query whose bins are groups."""
+        return self.of.binning
 
     def sizes(self, groups: Cells) -> Sizes:
         """Return the cells that units fall in."""
@@ -144,7 +144,16 @@ def sizes_of(query: Query, kind: SizeKind, most: pd.Index) -> UnitSizes:
     >>> sizes_of(dpf.count(by="zone", where="fare > 0"), "rows", candidate_caps("rows", 8)).words
     'units by the max_rows that they need by zone where fare > 0'
     """
-    return UnitSizes(query.by, query.condition, query.keys, of=query, kind=kind, most=most)
+    return UnitSizes(
+        query.by,
+        query.condition,
+        query.keys,
+        cuts=query.cuts,
+        other=query.other,
+        of=query,
+        kind=kind,
+        most=most,
+    )
 
 
 def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:

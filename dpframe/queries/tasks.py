@@ -51,6 +51,16 @@ class KeyAxis:
     rest: bool = False
     hidden: bool = False
 
+    @property
+    def counts_all(self) -> bool:
+        """Whether values that are none of the keys count, too."""
+        return self.rest
+
+    @property
+    def shown(self) -> pd.Index:
+        """The keys, as a release shows them."""
+        return self.keys
+
     def __len__(self) -> int:
         return len(self.keys) + self.hidden
 
@@ -69,6 +79,8 @@ class BinAxis:
         Whether numbers below all intervals are in the first, and those above in the last.
     hidden
         Whether rows in no interval have a cell of their own behind those of all intervals.
+    labels
+        What a release shows in place of the intervals; `None`: these.
     """
 
     ordered: ClassVar[bool] = True
@@ -78,6 +90,17 @@ class BinAxis:
     keys: pd.IntervalIndex
     clipped: bool = False
     hidden: bool = False
+    labels: pd.Index | None = None
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether values in no bin count, too."""
+        return self.clipped
+
+    @property
+    def shown(self) -> pd.Index:
+        """The keys, as a release shows them."""
+        return self.keys if self.labels is None else self.labels
 
     def __len__(self) -> int:
         return len(self.keys) + self.hidden
@@ -137,9 +160,9 @@ class Cells:
         if not self.axes:
             return pd.RangeIndex(1)
         if len(self.axes) == 1:
-            keys = self.axes[0].keys
+            keys = self.axes[0].shown
             return keys if self.chosen is None else keys.take(self.chosen)
-        levels: list[Any] = [axis.keys for axis in self.axes]
+        levels: list[Any] = [axis.shown for axis in self.axes]
         positions = np.arange(self.product) if self.chosen is None else self.chosen
         codes: Any = np.unravel_index(positions, [len(axis) for axis in self.axes])
         return pd.MultiIndex(levels, codes, names=[axis.column for axis in self.axes])

@@ -21,6 +21,7 @@ from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
+from dpframe.queries.quantiles import LEVEL
 from dpframe.reporting.cells import (
     MOST_ROWS,
     CellView,
@@ -82,7 +83,8 @@ def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
 def _split(release: Release) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
     """Tell groups from what is inside of each: bins of ranges, or quantiles that were selected."""
     by = release.query.by
-    if isinstance(release.mechanism, SelectionPart | TreePart):
+    selected = isinstance(release.mechanism, SelectionPart) and by[-1:] and by[-1].column == LEVEL
+    if selected or isinstance(release.mechanism, TreePart):
         return by[:-1], by[-1]
     return by, None
 

@@ -17,7 +17,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, exact_half_width
 from dpframe.inference.intervals import ENDS
 from dpframe.inference.ranges import Distribution, Read, distribution_of, quantiles_read
-from dpframe.options import By, ChosenRows, GivenBounds, Keys
+from dpframe.options import By, ChosenRows, GivenBounds, Keys, Other
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call, takes_no_frame
@@ -27,6 +27,7 @@ from dpframe.queries.quantiles import (
     Quantile,
     Quantiles,
     describe_quantiles,
+    is_scalar,
     read_quantiles,
 )
 from dpframe.queries.timescale import as_moment
@@ -49,6 +50,7 @@ def quantile(
     column: Hashable, q: Quantiles = QUARTILES, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    other: Other = None,
     bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
     bins: object = None, candidates: object = None,
 ) -> Quantile: ...  # fmt: skip
@@ -59,6 +61,7 @@ def quantile(
     column: Any, q: Quantiles = QUARTILES, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    other: Other = None,
     bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
     bins: object = None, candidates: object = None,
 ) -> Any:  # fmt: skip
@@ -90,9 +93,9 @@ def quantile(
         Column with bounds. Values outside of them count in the first and last bin, missing ones
         nowhere. Or a release of `ranges`, with only `q`, `level` and `simultaneous`.
     q
-        A quantile, or several in increasing order, above 0 and below 1: 0.5 is the median. With
-        "select", up to nine with at most six decimals.
-    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
+        A quantile above 0 and below 1, 0.5 is the median; or several in increasing order, as a
+        list, which adds a level `quantile`. With "select", up to nine with at most six decimals.
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight, other
         As in `count`.
     bounds
         `(lower, upper)`, if not declared.
@@ -113,9 +116,9 @@ def quantile(
     Returns
     -------
     Query or DataFrame
-        For a release, one row per group and quantile, with a certificate: the value under the label
-        of the column, and its interval under `<column>_low` and `<column>_high`. Values are whole
-        for a column of integers with a bin for each.
+        For a release, one row per group, and quantile of a list, with a certificate: the value
+        under the label of the column, and its interval under `<column>_low` and `<column>_high`.
+        Values are whole for a column of integers with a bin for each.
 
     Raises
     ------
@@ -145,7 +148,7 @@ def quantile(
     [39.5]
     """
     if not hasattr(column, "dp"):
-        rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+        rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
         return describe_quantiles(
             column, q, by, rows, bounds,
             level=level, simultaneous=simultaneous, bins=bins, candidates=candidates,
@@ -183,9 +186,10 @@ def quantiles_of(
         rule = f"a level is called {LEVEL!r}, as the one that says which quantile a row is about"
         raise QueryError(f"{rule}. Use .dp.rename(levels={{...}}) before.", label=LEVEL)
     at_once, origin = bool(simultaneous), shown.opened.certificate.table.origin
-    made, described = quantiles_read(released, release, Read(found, level, at_once))
+    read = Read(found, level, at_once, is_scalar(q))
+    made, described = quantiles_read(released, release, read)
     low, high = (
-        QuantileDefinition("quantile", column, found, level, at_once, end, origin)
+        QuantileDefinition("quantile", column, found, level, at_once, read.scalar, end, origin)
         for end in get_args(End)
     )
     attach(made, [described], [None, low, high], salt=salt_of([shown.opened]))

@@ -122,7 +122,7 @@ def _derived_again(opened: Opened, whole: Opened) -> Opened | None:
 def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Opened:
     """Read quantiles off the distribution again."""
     release = whole.promise.release
-    asked = Read(read.quantiles, read.level, read.simultaneous)
+    asked = Read(read.quantiles, read.level, read.simultaneous, read.scalar)
     made, described = quantiles_read(whole.frame.iloc[:, :1], release, asked)
     ends = [replace(read, end=end) for end in ("low", "high")]
     attach(made, [described], [None, *ends], salt=salt_of([whole]))

@@ -22,7 +22,7 @@ from dpframe.engines import Engine, Frame, label_counts, totals_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import STOPS, PrivacyTestError, QueryError
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.binned import check_bins
+from dpframe.queries.edges import check_bins
 from dpframe.queries.grid import Grid
 from dpframe.queries.suggestions import candidate_caps
 from dpframe.queries.tasks import (

@@ -24,9 +24,8 @@ bounds.pay = [0, 10]
 
 [queries.people]
 kind = "margins"
-columns = ["sex", "region", "age"]
+columns = ["sex", "region", { cut = "age", edges = { from = 0, to = 90, bins = 3 } }]
 ways = 2
-bins.age = { from = 0, to = 90, bins = 3 }
 other.region = "z"
 weights = [{ table = ["age", "sex"], weight = 4 }, { table = [], weight = 2 }]
 outputs.n = { kind = "count" }
@@ -67,15 +66,15 @@ def plan(tmp_path):
 def test_a_plan_gives_the_query_of_the_function(plan):
     query = read_plan(plan, Overrides()).queries["people"]
     same = dpf.margins(
-        ["sex", "region", "age"],
-        bins={"age": [0, 30, 60, 90]},
+        ["sex", "region", dpf.cut("age", [0, 30, 60, 90])],
         other={"region": "z"},
         weights={("sex", "age"): 4, (): 2},
         n=dpf.count(),
         pay=dpf.mean("pay"),
     )
     assert (query.words, query.tables, query.weights) == (same.words, same.tables, same.weights)
-    assert query.bins["age"].equals(same.bins["age"])
+    assert query.cuts["age"].bins.equals(same.cuts["age"].bins)
+    assert query.cuts["age"].labels.equals(same.cuts["age"].labels)
     assert dict(query.other) == {"region": "z"}
 
 

@@ -1,7 +1,7 @@
 """Diagnoses of margins and ranges: what becomes of a row holds for all tables together."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -16,9 +16,8 @@ from dpframe.engines.declared import declaration_of
 from dpframe.operations import diagnose
 from dpframe.plan.tables import table_of
 from dpframe.privacy import noise
-from dpframe.queries.binned import Histogram
 from dpframe.queries.margins import Margins
-from dpframe.queries.tasks import BinAxis, KeyAxis
+from dpframe.queries.tasks import KeyAxis
 from dpframe.queries.where import Condition
 
 KEYS = {"zone": ["A", "B"], "hour": [0, 1, 2], "kind": ["x", "y", "z", "w"]}
@@ -124,19 +123,8 @@ def test_caps_for_margins_are_looked_for_with_other_queries(trips):
         trips.dp.suggest_caps(query=margins(), epsilon=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Clipped(Histogram):
-    """Bins that hold all numbers, and are no groups for caps."""
-
-    ranges = True
-
-    @property
-    def bin_axis(self):
-        return BinAxis(self.column, self.bins, clipped=True)
-
-
 def ranges(by, edges=(0, 2, 4, 10)):
-    return Clipped(by, column="fare", bins=pd.IntervalIndex.from_breaks(edges, name="fare"))
+    return dpf.ranges("fare", pd.IntervalIndex.from_breaks(edges), list(by))
 
 
 @pytest.mark.parametrize("by", [(), ("zone",), ("zone", "hour")], ids=str)
@@ -205,7 +193,7 @@ def test_keys_of_another_kind_are_told_although_no_row_is_lost():
 
 def test_a_query_of_margins_moves_what_is_other_and_loses_what_is_in_no_bin(trips, tmp_path):
     pytest.importorskip("pyarrow")
-    query = dpf.margins(["zone", "hour", "fare"], bins={"fare": [0, 5, 10]}, other={"zone": "rest"})
+    query = dpf.margins(["zone", "hour", dpf.cut("fare", [0, 5, 10])], other={"zone": "rest"})
     found = trips.dp.diagnose(query)
     usable = trips["rider"].notna() & trips["hour"].isin(KEYS["hour"])
     inside = trips["fare"].gt(0) & trips["fare"].le(10)

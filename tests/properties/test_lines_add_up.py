@@ -41,9 +41,7 @@ QUERIES = {
 }
 MARGINS = {
     "margins": dpf.margins(["zone", "hour"], where="fare > 0"),
-    "other": dpf.margins(
-        ["zone", "hour", "fare"], bins={"fare": [0, 2, 4]}, other={"zone": "rest"}
-    ),
+    "other": dpf.margins(["zone", "hour", dpf.cut("fare", [0, 2, 4])], other={"zone": "rest"}),
 }
 CAPS = [*ALL_CAPS, Caps(rows=4, rows_per_group=9), Caps(None, None, 2)]
 

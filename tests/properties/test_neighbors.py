@@ -178,7 +178,7 @@ QUERIES = {
     "margins": (dpf.margins(["g", "h"]), {}),
     "margins of some": (dpf.margins([["g", "h"], ["h"]], where="f == 1", weights={"h": 3}), {}),
     "margins with bins and a key for the rest": (
-        dpf.margins(["g", "x"], keys={"g": ["A", "B"]}, bins={"x": [-3, 0, 4]}, other={"g": "C"}),
+        dpf.margins(["g", dpf.cut("x", [-3, 0, 4])], keys={"g": ["A", "B"]}, other={"g": "C"}),
         {},
     ),
     "margins of several": (

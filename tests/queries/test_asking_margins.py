@@ -12,6 +12,8 @@ from dpframe.errors import CallError, QueryError, UnknownColumnError
 from dpframe.queries.tasks import BinAxis, KeyAxis
 
 COLUMNS = ["sex", "age", "region"]
+CUT = dpf.cut("age", [0, 18, 99])
+IN_BINS = ["sex", CUT, "region"]
 
 
 def test_all_sets_of_columns_are_listed_with_the_smallest_first():
@@ -82,13 +84,10 @@ def test_tables_may_be_listed():
         (COLUMNS, {"weights": {"age": 0}}, "weights=0", "weights", "age"),
         (COLUMNS, {"weights": {"age": "x"}}, "weights='x'", "weights", "age"),
         (COLUMNS, {"weights": [1, 2]}, "dict", "weights", None),
-        (COLUMNS, {"bins": [0, 10]}, "bins={'region'", "bins", None),
-        (COLUMNS, {"bins": {"fare": [0, 10]}}, "not among", "bins", "fare"),
-        (COLUMNS, {"bins": {"age": [0]}}, "two edges", "bins", "age"),
-        (COLUMNS, {"bins": {"age": [0, 1]}, "keys": {"age": [1]}}, "both name", "keys", "age"),
+        ([[CUT], [dpf.cut("age", [0, 1])]], {}, "two ways", "by", None),
         (COLUMNS, {"keys": ["f", "m"]}, "dict by column", "keys", None),
         (COLUMNS, {"other": {"town": "other"}}, "not among", "other", "town"),
-        (COLUMNS, {"other": {"age": "x"}, "bins": {"age": [0, 9]}}, "infinity", "other", "age"),
+        (IN_BINS, {"other": {"age": "x"}}, "infinity", "other", "age"),
         (COLUMNS, {"other": {"age": None}}, "a key", "other", "age"),
         (COLUMNS, {"max_rows": 0}, "max_rows=0", "max_rows", None),
         (COLUMNS, {"max_groups": 3}, "give max_rows=", "max_groups", None),
@@ -134,11 +133,11 @@ def test_weights_are_by_columns_in_any_order():
     [copy.copy, copy.deepcopy, lambda query: pickle.loads(pickle.dumps(query))],  # noqa: S301
 )
 def test_queries_of_several_outputs_can_be_copied(copied):
-    query = dpf.margins(COLUMNS, bins={"age": [0, 9]}, other={"sex": "x"}, n=dpf.count())
+    query = dpf.margins(IN_BINS, other={"sex": "x"}, n=dpf.count())
     assert len(query.margins) == 7  # what was computed from a query is not copied
     other = copied(query)
     assert (other.words, other.tables) == (query.words, query.tables)
-    assert other.bins["age"].equals(query.bins["age"]) and dict(other.other) == {"sex": "x"}
+    assert other.cuts["age"].bins.equals(CUT.bins) and dict(other.other) == {"sex": "x"}
     plain = copied(dpf.aggregate("sex", n=dpf.count(), keys={"sex": [1, 2]}))
     assert plain.words == "n: count by sex" and plain.keys == {"sex": [1, 2]}
     for one in (other, plain):
@@ -160,7 +159,7 @@ def test_outputs_are_counts_unless_they_are_named():
 
 
 def test_the_groups_of_a_column_are_bins_or_keys_with_one_for_the_rest():
-    query = dpf.margins(COLUMNS, bins={"age": [0, 18, 99]}, other={"region": "z"})
+    query = dpf.margins(IN_BINS, other={"region": "z"})
     assert isinstance(query.axis("age", None), BinAxis)
     assert query.axis("sex", None) is None
     plain = query.axis("sex", pd.Index(["f", "m"], name="sex"))
@@ -182,7 +181,7 @@ def test_the_key_for_the_rest_is_none_of_the_others(keys, rest):
 
 
 def test_one_key_for_the_rest_of_all_columns_leaves_out_those_with_bins():
-    query = dpf.margins(COLUMNS, bins={"age": [0, 18, 99]}, other="rest")
+    query = dpf.margins(IN_BINS, other="rest")
     assert dict(query.other) == {"sex": "rest", "region": "rest"}
     axis = query.axis("sex", pd.CategoricalIndex(["m", "f"], name="sex"))
     assert list(axis.keys) == ["m", "f", "rest"]

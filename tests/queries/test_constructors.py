@@ -15,8 +15,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.errors import CallError, DPFrameError, QueryError
 from dpframe.queries.aggregate import NOT_OUTPUTS
-from dpframe.queries.binned import check_bins
-from dpframe.queries.edges import edges_of
+from dpframe.queries.edges import check_bins, edges_of
 
 SECRET = pd.Series(["secret", "secret"], name="zone")
 
@@ -183,8 +182,9 @@ def intervals(*pairs, closed="right") -> pd.IntervalIndex:
 @pytest.mark.parametrize(
     ("bins", "rule"),
     [
-        (5, "must be edges or a pandas.IntervalIndex"),
-        (np.int64(5), "must be edges or a pandas.IntervalIndex"),
+        (0, "must be from 1 to"),
+        (np.int64(-5), "must be from 1 to"),
+        (True, "must be edges or a pandas.IntervalIndex"),
         (None, "must be edges or a pandas.IntervalIndex"),
         ("auto", "must be edges or a pandas.IntervalIndex"),
         (math.nan, "must be edges or a pandas.IntervalIndex"),

@@ -98,7 +98,7 @@ def test_columns_and_groups_must_not_be_mixed_up():
     with raises(QueryError, "Rename", parameter="by", label="quantile"):
         dpf.quantile("fare", 0.5, by="quantile")
     with raises(QueryError, "cannot have", parameter="by", label="quantile"):
-        dpf.quantile("quantile", 0.5)
+        dpf.quantile("quantile", [0.5])
     with raises(QueryError, "label", parameter="column"):
         dpf.quantile(["fare"], 0.5)
     with raises(QueryError, "not among columns", parameter="bounds", label="tip"):
@@ -123,7 +123,7 @@ def test_columns_and_groups_called_count_have_quantiles(mechanism):
     assert dpf.verify(found).state == ("released" if mechanism == "select" else "post-processed")
     keys = {"count": [0.5], "count_": [0.5]}
     by = dpf.quantile("fare", 0.5, list(keys), keys=keys, bounds=(0, 40))
-    assert dpf.release(frame, by, **how).index.names == ["count", "count_", "quantile"]
+    assert dpf.release(frame, by, **how).index.names == ["count", "count_"]
 
 
 def test_ranges_of_a_column_called_count_are_refused_with_a_way_out():

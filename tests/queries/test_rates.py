@@ -202,7 +202,7 @@ def test_blanks_count_as_not_met_where_so_asked():
     asked = {
         "out": dpf.rate("opt == 'x'"),
         "no": dpf.rate("opt == 'x'", missing=False),
-        "other": dpf.rate("opt != 'x'", missing=False),
+        "others": dpf.rate("opt != 'x'", missing=False),
         "either": dpf.rate("opt == 'x' or k == 1", missing=False),
         "there": dpf.rate("opt == opt", missing=False),
     }
