@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import is_label
 from dpframe.errors import QueryError, quote
 from dpframe.options import By, Keys
 from dpframe.privacy.amounts import AMOUNTS, Spend, as_float, as_number
@@ -415,6 +416,8 @@ def suggest_bounds(
     """
     if not isinstance(query, str) or query not in _MAKERS:
         raise QueryError.about("query", 'must be "sum" or "mean"', query)
+    if not is_label(column):
+        raise QueryError.about("column", "must be the label of one column", column)
     if within is not None and not (smallest is largest is None):
         reason = "within= has bins of equal widths: leave out smallest= and largest=."
         raise QueryError(reason, parameter="smallest" if largest is None else "largest")
