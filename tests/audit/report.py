@@ -29,8 +29,8 @@ INTRODUCTION = """\
 # Audit: what releases really lose
 
 The [promise](../../docs/privacy-promise.md) is proved. This audit tests it from outside. It makes
-releases through `df.dp` like any user, and computes a lower bound on the privacy lost from the published
-numbers alone.
+releases through `df.dp` like any user, and computes a lower bound on the privacy lost from the
+published numbers alone.
 
 - A bound above the claim would refute the claim.
 - A bound near the claim shows that the noise is no larger than needed, and that the audit would
