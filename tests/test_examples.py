@@ -35,7 +35,9 @@ PROSE = {
     "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
-MARKDOWN = ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+FOLDERS = (ROOT / "docs", ROOT / "benchmarks" / "results")
+FILES = (page for folder in FOLDERS for page in folder.rglob("*.md"))
+MARKDOWN = ["README.md", *(str(page.relative_to(ROOT)) for page in FILES)]
 NOTEBOOKS = [page for page in MARKDOWN if "{code-cell}" in (ROOT / page).read_text("utf-8")]
 PAGES = sorted({*MARKDOWN} - {*NOTEBOOKS})  # notebooks run when the site is built
 FIRST = ("README.md", "docs/start/", "docs/how-to/")  # what a newcomer reads

@@ -5,10 +5,10 @@ from os import PathLike
 from typing import Any, Literal, Never
 
 import pandas as pd
-from pandas.api.typing import DataFrameGroupBy
+from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
 
 from dpframe.accessors.private import PrivateAccessor
-from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
+from dpframe.accessors.showing import Grouped, no_dp_of_groups, no_dp_of_series
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
@@ -66,7 +66,7 @@ class GroupedAccessor:
         Whatever is asked of it.
     """
 
-    def __init__(self, grouped: "DataFrameGroupBy[Any, Any]") -> None:
+    def __init__(self, grouped: Grouped) -> None:
         self._grouped = grouped
 
     def __getattr__(self, name: str) -> Never:
@@ -78,7 +78,8 @@ class GroupedAccessor:
         return str(no_dp_of_groups("count", self._grouped))
 
 
-setattr(DataFrameGroupBy, "dp", property(GroupedAccessor))  # noqa: B010  # types do not know it
+for kind in (DataFrameGroupBy, SeriesGroupBy):
+    setattr(kind, "dp", property(GroupedAccessor))  # noqa: B010  # types do not know it
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")

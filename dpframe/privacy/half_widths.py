@@ -65,7 +65,9 @@ def check_level(level: object) -> float:
     """
     if isinstance(level, int | float | np.floating) and 0 < level < 1:
         return float(level)
-    raise QueryError.about("level", "must be a number in (0, 1)", level, "0.95 is usual.")
+    way_out = "Name several levels of the index as a list." if isinstance(level, str) else ""
+    rule = "must be a number in (0, 1)"
+    raise QueryError.about("level", rule, level, f"0.95 is usual. {way_out}".rstrip())
 
 
 def normal_quantile(level: float) -> float:
