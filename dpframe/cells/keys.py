@@ -109,9 +109,9 @@ def _packed_keys(integers: np.ndarray, dtype: Any) -> pd.Index:
         utc = pd.DatetimeIndex(integers.view(f"M8[{dtype.unit}]"), tz="UTC")
         zoned: pd.Index = utc.tz_convert(dtype.tz)
         return zoned
-    if dtype.kind in _TIMES:
-        integers = integers.view(dtype)
-    return pd.Index(integers, dtype=dtype)
+    values = integers.view(dtype) if dtype.kind in _TIMES else integers.astype(dtype)
+    keys: pd.Index = pd.Index(values)
+    return keys
 
 
 def _write_float(number: float) -> Any:
