@@ -16,7 +16,7 @@ import dpframe
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-DETAIL = ROOT / "docs" / "reviewers" / "benchmarks-detail.md"
+DETAIL = ROOT / "benchmarks" / "results" / "comparison.md"
 OPTIONS = Namespace(
     sizes=[10**6, 10**7],
     file_sizes=[10**7],

@@ -296,8 +296,8 @@ def plan_operation(
             )
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
     manifest = operation.engine.manifest(frame)
-    check_matches(manifest, declaration, named, operation.axes)
-    return replace(operation, manifest=manifest)
+    source = check_matches(manifest, declaration, named, operation.axes)
+    return replace(operation, source=source, files=manifest.files)
 
 
 def _refuse_candidates(asked: Request) -> None:
