@@ -1,4 +1,4 @@
-"""Measure every denoiser, and write the parts of `docs/reviewers/denoising-measured.md`.
+"""Measure every denoiser, and write the parts of `benchmarks/results/denoising.md`.
 
 Run with `python benchmarks/bench_denoising.py`, and `--data DIR` for Manhattan beside the
 synthetic city (`examples/papers/city.py` says which files DIR holds). `--part counts` and `--part
@@ -24,7 +24,7 @@ from dpframe.privacy.laws import GAUSSIAN, LAWS
 from dpframe.steps.denoise_checks import edges_of
 
 ROOT = Path(__file__).resolve().parents[1]
-MEASURED = ROOT / "docs" / "reviewers" / "denoising-measured.md"
+MEASURED = ROOT / "benchmarks" / "results" / "denoising.md"
 sys.path.insert(0, str(ROOT / "examples"))
 
 from denoised_tables import counts_section, means_section, measure_counts, measure_means  # noqa: E402  # a script, no package
@@ -48,7 +48,7 @@ CLOSE, SAFE = 1.10, 1.02
 TITLES = {"maps": "Maps", "counts": "Real tables of counts", "means": "Real tables of means"}
 INTRODUCTION = """# Denoisers, measured
 
-Written by `benchmarks/bench_denoising.py`. [Denoising](../denoising.md) has the methods.\
+Written by `benchmarks/bench_denoising.py`. [Denoising](../../docs/denoising.md) has the methods.\
 """
 
 

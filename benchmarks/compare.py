@@ -1,4 +1,4 @@
-"""Measure dpframe beside its peers, and write `benchmarks-detail.md` in `docs/reviewers`.
+"""Measure dpframe beside its peers, and write `comparison.md` in `benchmarks/results`.
 
 Run with `python benchmarks/compare.py`; `--quick` does everything on small data. Each library
 has its own environment, made on first use. Libraries take turns in each setting. Results are kept
@@ -26,7 +26,7 @@ from peers import environments, machines, page
 from peers.forms_dpframe import APART, LEAST, WIDTHS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reviewers" / "benchmarks-detail.md"
+PAGE = ROOT / "benchmarks" / "results" / "comparison.md"
 PEERS = Path(__file__).resolve().parent / "peers"
 LIBRARIES = ("pandas", "dpframe", "opendp", "pipeline_dp", "diffprivlib", "smartnoise", "tumult")
 MEMORY = {library: ("key",) for library in LIBRARIES} | {

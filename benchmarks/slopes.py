@@ -1,4 +1,4 @@
-"""Measure how cost grows, and write `docs/scaling.md` with its pictures.
+"""Measure how cost grows, and write `benchmarks/results/scaling.md` with its pictures.
 
 Run with `python benchmarks/slopes.py` on an idle machine; `--quick` tries everything at small
 sizes. Each size of each line has a process of its own. Results are kept in the scratch folder as
@@ -69,7 +69,9 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(AXES), default=list(AXES))
     parser.add_argument("--most", type=float, default=1e8, help="the largest size of any axis")
     parser.add_argument("--scratch", type=Path, default=cache / "slopes")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "scaling.md")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "benchmarks" / "results" / "scaling.md"
+    )
     parser.add_argument("--timeout", type=float, default=90, help="seconds for one process")
     parser.add_argument("--memory", type=float, default=20, help="gigabytes for one process")
     parser.add_argument("--quick", action="store_true", help="small sizes, page in scratch folder")

@@ -16,8 +16,8 @@ OPENING = """\
 # How cost grows
 
 Time and memory of releases, from small data to the largest that a machine holds.
-`python benchmarks/slopes.py` writes this page. [Benchmarks](benchmarks.md) compares dpframe
-with other libraries.
+`python benchmarks/slopes.py` writes this page. [Benchmarks](../../docs/benchmarks.md) compares
+dpframe with other libraries.
 """
 
 METHOD = """

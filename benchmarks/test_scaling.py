@@ -86,7 +86,7 @@ def test_a_quick_try_does_not_touch_the_page(tmp_path):
     assert tmp_path in options.output.parents
     assert options.only == ["keys", "units"]
     assert slopes.parsed(["--continue"]).again
-    assert slopes.parsed([]).output == ROOT / "docs" / "scaling.md"
+    assert slopes.parsed([]).output == ROOT / "benchmarks" / "results" / "scaling.md"
 
 
 def test_the_page_says_what_was_measured(tmp_path):

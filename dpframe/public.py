@@ -55,7 +55,12 @@ _ELSEWHERE = {
 }
 """What keywords are called in other libraries."""
 
+_CONDITION = "Write the condition as text, as in where='fare > 0'."
+_LABELS = "Name columns of the frame. Make groups in pandas before the frame is declared."
 _WAYS_OUT = {
+    "where": _CONDITION,
+    "condition": _CONDITION.replace("where=", ""),
+    "by": _LABELS,
     "keys": "Write down the groups there can be, or find those that may be published with "
     ".dp.discover.",
     "bounds": "Write down what values can be, or find bounds with .dp.suggest_bounds.",
@@ -77,7 +82,20 @@ _NOT_THERE = {
     for call in ("diagnose", "plan", "release")
     for name in _OF_ROWS
 }
-"""What to do in place of keywords that pandas has, by call."""
+"""What to do in place of keywords that other calls have, by call."""
+
+_ROWS = "Rows are the declared keys, in their order, whatever the data hold."
+_OF_PANDAS = {
+    "axis": "Columns are named.",
+    "dropna": "Missing values have no row; dpf.margins(columns, other=...) counts them.",
+    "margins": "Use dpf.margins(columns), or .dp.total(margins=True) of what is released.",
+    "normalize": "Use .dp.percent() of what is released.",
+    "numeric_only": "Columns are named.",
+    "observed": _ROWS,
+    "other": "Rows with other keys are left out; dpf.margins(columns, other=...) counts them.",
+    "sort": _ROWS,
+}
+"""What to do in place of keywords that pandas has, or one call alone."""
 
 
 def public_call(function: _Function) -> _Function:
@@ -165,7 +183,8 @@ def _check_public(name: str, value: object) -> None:
     refuse_private(name, value)
     if name not in _TAKE_DATA and any(map(is_data, parts_of(value))):
         # its cells may be private
-        raise QueryError.about(name, "must be a plain value, no array or frame", value)
+        rule = "must be a plain value, no array or frame"
+        raise QueryError.about(name, rule, value, _WAYS_OUT.get(name, ""))
 
 
 def refuse_private(name: str, value: object) -> None:
@@ -242,6 +261,8 @@ def no_such_keyword(
     also = f" Nor has it {', '.join(map(repr, others))}." if others else ""
     if (called, name) in _NOT_THERE:
         hint = f". {_NOT_THERE[called, name]}"
+    elif name in _OF_PANDAS:
+        hint = f". {_OF_PANDAS[name]}"
     elif (
         name in _OF_RELEASE and called != "plan" and not {"where", "mechanism"}.isdisjoint(keywords)
     ):
@@ -304,6 +325,10 @@ def _too_many(
         return CallError(f"{rule}. {remedy}", parameter="by", value=groups)
     by_keyword = [f"{name}=" for name in names if name not in places]
     rule = f"{called}() takes {' and '.join(places) or 'nothing'} alone by position"
+    (amount, *_) = args[len(places) :]
+    if "epsilon" in names and isinstance(amount, int | float):
+        remedy = f"Give the amount by keyword: epsilon={amount!r}, or share= of the budget."
+        return CallError(f"{rule}. {remedy}", parameter="epsilon", value=amount)
     remedy = f": give {', '.join(by_keyword)} by keyword" if by_keyword else ""
     return CallError(f"{rule}{remedy}.")
 

@@ -22,9 +22,7 @@ QUERIES = {"count", "rate", "sum", "mean", "var", "std", "histogram", "units", "
 CATCH_ALLS = {"aggregate": "queries", "margins": "queries", "denoise": "options"}
 
 FUNCTIONS = {
-    name: getattr(dpf, name)
-    for name in (*dpf.__all__, "round", "sum")
-    if inspect.isfunction(getattr(dpf, name))
+    name: getattr(dpf, name) for name in dir(dpf) if inspect.isfunction(getattr(dpf, name))
 }
 METHODS = {
     f".{name}": method
@@ -120,7 +118,7 @@ def frame():
         (lambda dp: dp.units(filter="fare > 1", epsilon=1), "did you mean 'where'"),
         (lambda dp: dp.aggregate(n=dpf.count(), epsilom=1), "'epsilom'; did you mean 'epsilon'"),
         (lambda dp: dp.declare(budgets=1), "did you mean 'budget'"),
-        (lambda dp: dp.count("zone", 0.5), "takes by alone by position: give where="),
+        (lambda dp: dp.count("zone", 0.5), "Give the amount by keyword: epsilon=0.5"),
         (lambda dp: dp.plan(dpf.count(), 0.5).table, "takes query alone by position"),
     ],
 )

@@ -26,3 +26,22 @@ def test_the_page_has_the_floors_of_the_import_contract():
     contract = {room: floor for floor, layer in floors for room in layer.split(" | ")}
     named = {room.removesuffix("/").removesuffix(".py"): int(floor) for floor, room in rows()}
     assert named == contract
+
+
+def test_summaries_show_what_was_measured():
+    results = ROOT / "benchmarks" / "results"
+    measured = (results / "scaling.md").read_text(encoding="utf-8").splitlines()
+    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) > 12 and set(rows) <= set(measured)
+    audit = " ".join((results / "audit.md").read_text(encoding="utf-8").split())
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    for number in re.findall(r"(?<![\d.])\d+(?:\.\d+%?|e-\d+)|\b62\b", page):
+        assert number in audit, number
+    replays = (results / "replays.md").read_text(encoding="utf-8")
+    pairs = re.search(r"([\d,]+) pairs of neighbors", page)[1]
+    assert re.search(rf"^\| \*\*all\*\* \|.*\| {pairs} \|.*\| 0 \|$", replays, re.MULTILINE)
+    assert "| no |" not in replays
+    broken = audit.split("## Broken on purpose")[1].split("##")[0]
+    caught = broken.count("| caught |")
+    assert f"{caught} of {caught} caught" in page and "| missed |" not in broken

@@ -35,7 +35,9 @@ PROSE = {
     "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
-MARKDOWN = ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+FOLDERS = (ROOT / "docs", ROOT / "benchmarks" / "results")
+FILES = (page for folder in FOLDERS for page in folder.rglob("*.md"))
+MARKDOWN = ["README.md", *(str(page.relative_to(ROOT)) for page in FILES)]
 NOTEBOOKS = [page for page in MARKDOWN if "{code-cell}" in (ROOT / page).read_text("utf-8")]
 PAGES = sorted({*MARKDOWN} - {*NOTEBOOKS})  # notebooks run when the site is built
 FIRST = ("README.md", "docs/start/", "docs/how-to/")  # what a newcomer reads
@@ -69,6 +71,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_theorem_of_the_accuracy_note_comes_out_to_all_digits(tmp_path):
     done = run(PAPERS / "accuracy_2020.py", "--quick", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

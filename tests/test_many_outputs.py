@@ -99,6 +99,13 @@ def test_the_certificate_tells_the_options(wide):
     assert worst.query.options == OptionsPart(None, 2.0, "worst", None)
 
 
+def test_a_limit_of_one_true_column_fewer_binds():
+    frame = pd.DataFrame(dict.fromkeys(NAMES, [True] * 300))
+    frame.dp.declare(pa.DataFrameSchema({name: pa.Column(bool) for name in NAMES}))
+    released = frame.dp.sum(NAMES, max_true=5, epsilon=1e6)
+    assert released.to_numpy().sum() == 5 * 300  # noise of an integer is 0 but once in e^1e5
+
+
 def test_an_accurate_number_of_rows_is_always_released(wide):
     for weight in (1, 100, 1e6):
         released = wide.dp.release(dpf.sum(NAMES, n_weight=weight), mu=0.1)

@@ -403,7 +403,7 @@ def write(records: Sequence[Record], path: Path) -> None:
     lines += ["", "## What was measured", *words.METHOD]
     if results.of(part="memory"):
         draw(records, TITLES, image)
-        lines += ["", f"![Time per row against groups](../images/{image.name})"]
+        lines += ["", f"![Time per row against groups](../../docs/images/{image.name})"]
         lines += ["", "## In memory", "", *words.IN_MEMORY]
         for task, title in TASKS.items():
             lines += ["", f"### {title[0].upper()}{title[1:]}", *in_memory(results, task)]

@@ -3,9 +3,9 @@
 OPENING = """\
 # Benchmarks in detail
 
-Every number behind the [benchmarks](../benchmarks.md). `python benchmarks/compare.py`
+Every number behind the [benchmarks](../../docs/benchmarks.md). `python benchmarks/compare.py`
 installs each library, makes the data, measures and writes this page. [How cost
-grows](../scaling.md) has rows, keys, units, queries and ledgers.
+grows](../../docs/scaling.md) has rows, keys, units, queries and ledgers.
 """.splitlines()
 
 MACHINES = """
@@ -181,7 +181,8 @@ compare small numbers: errors of 0.03 and 0.06, or 0.04 and 0.08 of a row.
 PREDICTIONS = """\
 Caps found by `suggest_caps`, for counts at epsilon 1, part of which the search spends. Numbers are
 ratios: the mean absolute error of a group over its error with the best fixed cap and the whole
-epsilon. Ten real tables ([one by one](../caps-and-bounds.md#how-good-it-is)), 40 suggestions each.
+epsilon. Ten real tables ([one by one](../../docs/caps-and-bounds.md#how-good-it-is)), 40
+suggestions each.
 
 The known optimum is a range. Its lower end is a rule that knows each table except its last bins;
 they are one of up to 49 equally likely variants: the tail ends earlier, has half or twice as many
@@ -205,7 +206,7 @@ unknown parameters; the optimum is the best rule that knows the family. 12 table
 | all | 1.11 (1.21) | 1.12 (1.52) |
 
 Squared errors of denoised means over those of released means, and the ratio that the certificate
-expects, on 22 real tables ([one by one](denoising-measured.md#real-tables-of-means)), 8 releases
+expects, on 22 real tables ([one by one](denoising.md#real-tables-of-means)), 8 releases
 each:
 
 | epsilon | median | worst | expected over real, middle half | least | largest |
@@ -262,8 +263,8 @@ of delta, or the sum of epsilons. OpenDP, too, adds up epsilons or, through zCDP
 whichever the user decided beforehand; the better one is shown. The ledger of dpframe decides
 nothing beforehand and admits Gaussian releases besides. **From 200 releases on OpenDP admits 3 to
 4 % more.** "Settled beforehand" is for n fixed before the first answer (dp-accounting 0.6.0), which
-no filter reaches. By law: a ledger draws nothing; [the audit](../audit.md) plays an adversary
-against it (`benchmarks/ledger_orders.py`).
+no filter reaches. By law: a ledger draws nothing; [the audit](../../docs/audit.md) plays an
+adversary against it (`benchmarks/ledger_orders.py`).
 
 | n | 20 | 50 | 200 | 1,000 |
 |---|---|---|---|---|

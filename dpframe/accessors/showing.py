@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
-from pandas.api.typing import DataFrameGroupBy
+from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
 
 from dpframe.arguments import visible
 from dpframe.cells.record import ATTRIBUTE, certificate_of, record_on
@@ -48,6 +48,8 @@ _MOST_COLUMNS = 10  # of a declaration that are shown
 _WIDTH = 80  # characters of a line
 _POSSIBLE = "  possible: "
 _INDENT = " " * len(_POSSIBLE)
+Grouped: TypeAlias = "DataFrameGroupBy[Any, Any] | SeriesGroupBy[Any, Any]"
+_OF_ROWS = {"count", "units"}
 _OF_BUDGET = {"budget", "ledger"}
 _BOTH = {"quantile"}
 """What private frames are asked, and what is read off released ones."""
@@ -75,16 +77,20 @@ _FOR_PRIVATE = _by_name(
         "stdev stddev": "Use .dp.std(columns, by=..., epsilon=...).",
         "proportion share": 'Use .dp.rate("fare > 10", by=..., epsilon=...).',
         "hist cut": "Use .dp.histogram(column, bins=[...], epsilon=...).",
+        "resample rolling": "Use .dp.histogram(column, bins=pd.date_range(...), epsilon=...): its "
+        "bins may be times.",
         "agg describe": "Use .dp.aggregate(by=..., n=dpf.count(), epsilon=...).",
         "groupby pivot_table crosstab": 'Use by=, as in .dp.count(by=["zone"], epsilon=...).',
         "query filter loc iloc where": "Use where=, a condition as text, as in "
         '.dp.count(where="fare > 0", epsilon=...).',
-        "percentile quantiles": "Use .dp.quantile(column, [0.5], by=..., epsilon=...).",
+        "percentile quantiles qcut": "Use .dp.quantile(column, [0.5], by=..., epsilon=...).",
         "median": "Use .dp.quantile(column, 0.5, by=..., epsilon=...).",
         "min max": "The smallest and largest value are not released; use "
         ".dp.quantile(column, [0.05, 0.95], by=..., epsilon=...).",
         "mode": "Use .dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
+        "dp": "It is .dp of the frame already: .dp.declare(...) declares the frame itself. Write "
+        "df.dp.declare(...), and do not assign what it returns.",
     }
 )
 """What to use in place of names that pandas and others have."""
@@ -292,9 +298,12 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
     names = {label for label in dir(accessor) if label[0] != "_"} or own_names
     released = _standing(accessor._frame) == "released"
     elsewhere = _FOR_RELEASED if released else {**_FOR_RELEASED, **_FOR_PRIVATE}
+    of_pandas = not released and hasattr(pd.DataFrame, name)
     close = nearest(name, names) or nearest(name, names if released else own_names)
     if name.lower() in elsewhere:
         hint = elsewhere[name.lower()]
+    elif of_pandas:
+        hint = "It is a method of pandas: use it before the frame is declared, or on a release."
     elif close is not None:
         hint = f"Did you mean .dp.{close}?"
     else:
@@ -334,15 +343,20 @@ def no_such_item(key: object) -> CallError:
     )
 
 
-def no_dp_of_groups(name: str, grouped: "DataFrameGroupBy[Any, Any]") -> NoSuchNameError:
+def no_dp_of_groups(name: str, grouped: Grouped) -> NoSuchNameError:
     """Make the error about `.dp` of a grouped frame, with the call to use."""
     by = grouped.keys
     labels = by if isinstance(by, list) else [by]
+    single = isinstance(grouped, SeriesGroupBy)
     # all else may be made of private cells
-    named = all(isinstance(label, str) and label in grouped.obj.columns for label in labels)
+    named = all(
+        isinstance(label, str) and (single or label in grouped.obj.columns) for label in labels
+    )
     groups = quote(by) if named else "..."
-    reason = f"a grouped frame has no .dp.{name}:"
-    remedy = f"name the groups in the call, as in df.dp.{name}(by={groups}, epsilon=...)."
+    column = f"{quote(grouped.obj.name)}, " if single and name not in _OF_ROWS else ""
+    call = f"df.dp.{name}({column}by={groups}, epsilon=...)"
+    reason = f"a grouped {'column' if single else 'frame'} has no .dp.{name}:"
+    remedy = f"name the groups in the call, as in {call}."
     return NoSuchNameError(f"{reason} {remedy}")
 
 

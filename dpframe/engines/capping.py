@@ -6,12 +6,14 @@ random words, never on other units: adding a unit does not change the law of wha
 cap is exceeded, whatever the words are.
 """
 
+from typing import assert_never
+
 import numpy as np
 
 from dpframe.context import Context
 from dpframe.privacy import noise
-from dpframe.privacy.neighbors import Caps
-from dpframe.queries.tasks import SizeKind
+from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.queries.tasks import Sized
 
 _MOST_LARGE = 0.5  # of the rows in units that may exceed a cap, to put these in order alone
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
@@ -180,9 +182,18 @@ def pair_bounds(bounds: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def unit_sizes(
-    units: np.ndarray, unit_count: int, groups: np.ndarray, group_count: int, kind: SizeKind
+    units: np.ndarray,
+    unit_count: int,
+    groups: np.ndarray,
+    group_count: int,
+    kind: Sized,
+    *,
+    others: Caps = NO_CAPS,
 ) -> np.ndarray:
-    """Count what every unit has, without any cap.
+    """Count what every unit has, without the cap that is looked for.
+
+    Of a unit in more groups than a cap allows, the mean of what it may keep counts, rounded up: a
+    number that depends on its own rows alone.
 
     Parameters
     ----------
@@ -192,6 +203,8 @@ def unit_sizes(
         Groups of the rows, below `group_count`; rows of group `group_count` do not count.
     kind
         What is counted.
+    others
+        The other caps: of "rows", what they leave counts, and of "dropped", what they do not.
 
     Returns
     -------
@@ -205,19 +218,47 @@ def unit_sizes(
     [[3, 1, 0], [2, 1, 0], [2, 1, 0]]
     """
     counted = (units != unit_count) & (groups != group_count)
-    if kind == "rows" or group_count == 1:
+    alone = kind != "dropped" and (others == NO_CAPS or kind != "rows")
+    if alone and (kind == "rows" or group_count == 1):
         rows = np.bincount(units[counted], minlength=unit_count)
         return np.minimum(rows, 1) if kind == "groups" else rows
     units = larger_where(~counted, units, unit_count)
     _, bounds, along = in_order(units, unit_count, groups, group_count)
     pairs, ends, _ = pair_bounds(bounds, along)
-    if kind == "groups":
-        return np.diff(ends).astype(np.int64)
-    found = np.zeros(unit_count, np.int64)
-    there = np.diff(bounds) > 0
+    sizes: np.ndarray = np.diff(pairs)
+    match kind:
+        case "groups":
+            return np.diff(ends).astype(np.int64)
+        case "rows_per_group":
+            return _of_units(np.maximum, sizes, ends)
+        case "rows":
+            return _rows_left(sizes, ends, others)
+        case "dropped":
+            return np.asarray(_of_units(np.add, sizes, ends) - _rows_left(sizes, ends, others))
+        case _:
+            assert_never(kind)
+
+
+def _of_units(function: np.ufunc, sizes: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Reduce the sizes of the pairs of every unit to one number; 0 for a unit without pairs."""
+    found: np.ndarray = np.zeros(len(ends) - 1, np.int64)
+    there = np.diff(ends) > 0
     if there.any():
-        found[there] = np.maximum.reduceat(np.diff(pairs), ends[:-1][there])
+        found[there] = function.reduceat(sizes, ends[:-1][there])
     return found
+
+
+def _rows_left(sizes: np.ndarray, ends: np.ndarray, caps: Caps) -> np.ndarray:
+    """Return how many rows caps leave of every unit, on average over the groups that are kept."""
+    if caps.rows_per_group is not None:
+        sizes = np.minimum(sizes, caps.rows_per_group)
+    left: np.ndarray = _of_units(np.add, sizes, ends)
+    if caps.groups is not None:
+        groups = np.maximum(np.diff(ends), 1)
+        left = -(-left * np.minimum(groups, caps.groups) // groups)
+    if caps.rows is not None:
+        left = np.minimum(left, caps.rows)
+    return left
 
 
 def _sample(bounds: np.ndarray, most: int, context: Context) -> np.ndarray:

@@ -40,7 +40,8 @@ from dpframe.engines.pandas import group_by_unit, labels_of, totals_of, types_of
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
-from dpframe.sources.manifest import Manifest, check_read_once, identify_file
+from dpframe.sources.listing import check_read_once, identify_file
+from dpframe.sources.manifest import Manifest
 
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None], list[Any]]
 

@@ -9,6 +9,7 @@ from dpframe.context import Context
 from dpframe.declaration.facts import Declaration, is_copied, is_of_another_test, kept_declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError, of_query
+from dpframe.ledger.log import SourceFacts
 from dpframe.provenance import is_made_up, is_private
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import check_query
@@ -51,7 +52,7 @@ def check_matches(
     declaration: Declaration,
     asked: Mapping[Any, Any],
     axes: Mapping[Any, Iterable[Axis]],
-) -> None:
+) -> SourceFacts:
     """Check that arguments can match values, and units and parts are named as in the ledger.
 
     Parameters
@@ -60,12 +61,19 @@ def check_matches(
         Queries, or what is looked for, by name.
     axes
         The groups that are planned for each.
+
+    Returns
+    -------
+    SourceFacts
+        What a ledger keeps of the source.
     """
+    source = manifest.source(declaration)
     if declaration.ledger is not None:
-        declaration.ledger.check_source(manifest.source(declaration))
+        declaration.ledger.check_source(source)
     for name, query in asked.items():
         with of_query(name):
             check_match(manifest.types.get, declaration, query, axes.get(name, ()))
+    return source
 
 
 def check_private(frame: Frame, context: Context) -> None:

@@ -76,7 +76,7 @@ class PandasEngine(Engine):
 
 def types_of(frame: pd.DataFrame) -> dict[Hashable, str | None]:
     """Name the public types of all columns."""
-    return dict(zip(frame.columns, map(public_type, frame.dtypes.array), strict=True))
+    return dict(zip(frame.columns, map(public_type, frame.dtypes.tolist()), strict=True))
 
 
 def totals_of(

@@ -1,6 +1,5 @@
 """Parquet files: where they are, what their folders and footers say, and how they are read."""
 
-import operator
 import os
 import re
 import time
@@ -24,7 +23,14 @@ from dpframe.engines.batches import (
 from dpframe.engines.row_source import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
-from dpframe.sources.manifest import LOCAL, FileId, check_read_once, identify_file
+from dpframe.sources.listing import (
+    LOCAL,
+    FileId,
+    check_read_once,
+    identify_file,
+    list_files,
+    resolve,
+)
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
@@ -38,7 +44,6 @@ _ASKED_FOR_SIZES = 64  # files
 _FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
 _MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
-_HIDDEN = re.compile("(^|/)[._]")  # names that pyarrow leaves out, too
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -61,46 +66,11 @@ class File:
         return self.layout.schema
 
 
-def _infos_at(filesystem: Any, path: str | list[str]) -> list[Any]:
-    """List files, those in folders but hidden ones; a request, as a rule."""
-    from pyarrow import fs  # slow to import, and not always needed
-
-    found = filesystem.get_file_info(path)
-    infos = found if isinstance(path, list) else [found]
-    if not isinstance(path, list) and found.type == fs.FileType.Directory:
-        base = found.path.rstrip("/")
-        inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
-        infos = [info for info in inside if info.is_file]
-        infos = [info for info in infos if not _HIDDEN.search(info.path.removeprefix(base))]
-    absent = [info.path for info in infos if not info.is_file]
-    if absent:
-        raise FileNotFoundError(absent[0])
-    return sorted(infos, key=operator.attrgetter("path"))
-
-
 def _key_of(info: Any, now: int) -> Hashable:
     """Tell a file from what it was before it changed; `None` where that cannot be told."""
     if info.mtime_ns is None or info.mtime_ns >= now - _MOST_COARSE:
         return None
     return info.path, info.size, info.mtime_ns
-
-
-def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
-    """Return a file system of pyarrow, with paths in it."""
-    from pyarrow import fs  # slow to import, and not always needed
-
-    if isinstance(path, list):
-        places = [_resolve(one, filesystem) for one in path]
-        return (places[0][0] if places else fs.LocalFileSystem()), [one for _, one in places]
-    if isinstance(filesystem, str):
-        filesystem, _ = fs.FileSystem.from_uri(filesystem)
-    if filesystem is None:
-        return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-    if type(filesystem).__name__ == "LocalFileSystem":  # that of fsspec reads no links
-        filesystem = fs.LocalFileSystem()
-    elif not isinstance(filesystem, fs.FileSystem):
-        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
-    return filesystem, filesystem.normalize_path(path)
 
 
 def _folders(path: str) -> dict[str, str | None]:
@@ -208,8 +178,8 @@ class ParquetFiles(FileSource):
     def refresh(self) -> None:
         """Look again which files there are, and read the footers of those that are new."""
         try:
-            filesystem, path = _resolve(self._path, self._asked)
-            infos = _infos_at(filesystem, path)
+            filesystem, path = resolve(self._path, self._asked)
+            infos = list_files(filesystem, path)
             self.partsystem = filesystem
             self._is_distant = filesystem.type_name not in LOCAL
             files = self._read_footers(infos)

@@ -90,8 +90,10 @@ class Units:
 
         def place(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
             inside = groups[rows]
-            found = unit_sizes(units, unit_count, inside, ungrouped, sizes.kind)
-            first = _first(units, unit_count, (units != unit_count) & (inside != ungrouped))
+            rows_of_units = units, unit_count, inside, ungrouped
+            found = unit_sizes(*rows_of_units, sizes.kind, others=sizes.others)
+            there = np.append(found > 0, False)[units]  # no unit is the last one
+            first = _first(units, unit_count, there & (inside != ungrouped))
             own = np.searchsorted(most[:-1], found[units[first]])
             placed = np.full(len(units), outside, cells.dtype)
             placed[first] = own

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from fnmatch import fnmatchcase
 from functools import partial
-from glob import glob
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,6 +29,7 @@ from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
 from dpframe.sources.cells import STRING, Dialect
+from dpframe.sources.listing import expand
 from dpframe.sources.text import TYPES, type_from_arrow
 
 FILESYSTEMS = {
@@ -41,7 +40,6 @@ FILESYSTEMS = {
 }
 """Classes of `pyarrow.fs`, by what a plan calls them."""
 
-_WILDCARD = re.compile(r"[*?\[]")
 _SECRET = re.compile(r"key|secret|token|password|credential", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
 
@@ -82,36 +80,6 @@ def open_store(section: Section, options: Mapping[str, Any]) -> Any:
         named = ", ".join(more) or "nothing"
         reason = f"pyarrow.fs.{name} cannot be made with {named}: see its arguments."
         raise section.error(reason, "filesystem") from None
-
-
-def stored_matches(pattern: str, store: Any) -> list[str]:
-    """List the files in a store that a pattern stands for, if it has wildcards; none match a /.
-
-    What follows a ? in an address, such as `s3://bucket/a?region=eu-west-1`, says how it is opened.
-    """
-    head, mark, options = pattern.partition("?") if store is None else (pattern, "", "")
-    wildcard = _WILDCARD.search(head)
-    if wildcard is None:
-        return [pattern]
-    from pyarrow import fs  # slow to import, and not always needed
-
-    folder = head[: wildcard.start()].rpartition("/")[0]
-    base = folder
-    if store is None:
-        store, base = fs.FileSystem.from_uri(f"{folder}{mark}{options}")
-    infos = store.get_file_info(fs.FileSelector(base, recursive=True))
-    inside = sorted(info.path.removeprefix(base.rstrip("/")) for info in infos)
-    wanted = head.removeprefix(folder).split("/")
-    return [f"{folder}{one}{mark}{options}" for one in inside if _is_like(one.split("/"), wanted)]
-
-
-def _is_like(parts: list[str], wanted: list[str]) -> bool:
-    """Whether a path is what a pattern says, folder by folder; ** is any number of folders."""
-    if not wanted:
-        return not parts
-    if wanted[0] == "**":
-        return any(_is_like(parts[n:], wanted[1:]) for n in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _is_like(parts[1:], wanted[1:])
 
 
 DIALECT = tuple(option.name for option in fields(Dialect))
@@ -173,7 +141,7 @@ class Data:
         found: list[Path | str] = []
         for place in self.places:
             store = None if isinstance(place, Path) else self._opened_store
-            inside: list[Path | str] = self._read(partial(_matches, place, store))
+            inside: list[Path | str] = self._read(partial(expand, place, store))
             if not inside:
                 raise self.error(f"there is no file {place}.")
             found += inside
@@ -289,15 +257,6 @@ def _as_place(section: Section, text: str, *, local: bool, given: bool) -> Path 
         return Path(text) if given else section.path("path", text)
     filled = text if given else section.fill_text("path", text, environment=True)
     return filled if local else filled.partition("://")[2] or filled
-
-
-def _matches(place: Path | str, store: Any) -> list[Any]:
-    """List the files that a pattern stands for; a name that is there stands for itself."""
-    if isinstance(place, str):
-        return list(stored_matches(place, store))
-    if place.exists():
-        return [place]
-    return [Path(name) for name in sorted(glob(str(place), recursive=True))]
 
 
 def _feather_files(paths: Iterable[Path]) -> Any:

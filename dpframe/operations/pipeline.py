@@ -43,7 +43,7 @@ from dpframe.errors import (
 )
 from dpframe.forks import cached_property
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.log import Entry
+from dpframe.ledger.log import Entry, SourceFacts
 from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.privacy.amounts import PrivacyLoss, Spend, below, float_above
@@ -51,7 +51,7 @@ from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
 from dpframe.queries.tasks import Axis, LabelTask, Task
-from dpframe.sources.manifest import Manifest
+from dpframe.sources.listing import FileId
 
 try:  # once, at import: nothing may fail between charge and release
     VERSION = version("dpframe")
@@ -76,8 +76,10 @@ class Operation(ABC):
         How the amount was given.
     loss
         What the release costs.
-    manifest
-        What is known of the source; `None`: it was not looked at yet.
+    source
+        What a ledger keeps of the source; `None`: it was not looked at yet.
+    files
+        The files that it reads; `None`: rows in memory, or nobody can tell.
     """
 
     declaration: Declaration
@@ -85,7 +87,8 @@ class Operation(ABC):
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
-    manifest: Manifest | None = None
+    source: SourceFacts | None = None
+    files: tuple[FileId, ...] | None = None
 
     @property
     @abstractmethod
@@ -240,8 +243,8 @@ def make_release(frame: Frame, operation: Operation, entry: Entry, context: Cont
     ledger = declaration.ledger
     certify = operation.certifier(entry, check_charge(operation, entry.loss), context)
     warn_of_release(frame, declaration, operation.spend, context)
-    if operation.manifest is not None and operation.manifest.files is not None:
-        _check_files(frame, operation, operation.manifest)
+    if operation.files is not None:
+        _check_files(frame, operation)
     if ledger is not None:
         ledger.charge(entry)
 
@@ -264,11 +267,11 @@ def make_release(frame: Frame, operation: Operation, entry: Entry, context: Cont
     return made
 
 
-def _check_files(frame: Frame, operation: Operation, planned: Manifest) -> None:
+def _check_files(frame: Frame, operation: Operation) -> None:
     """Refuse files that are others than those that the release was planned for."""
     engine = operation.engine
     engine.check(frame, operation.columns)
-    if engine.manifest(frame).files != planned.files:
+    if engine.manifest(frame).files != operation.files:
         why = "the files of this frame are others than when the release was planned:"
         raise DeclarationError(f"{why} nothing was charged. Ask again.", parameter="frame")
 
@@ -342,7 +345,7 @@ def entry_of(
     operation: Operation, context: Context, name: str | None = None, note: str | None = None
 ) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
-    declaration, manifest = operation.declaration, operation.manifest
+    declaration = operation.declaration
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
     made = Entry(
@@ -360,7 +363,7 @@ def entry_of(
         columns=tuple(map(str, operation.columns)),
         part=declaration.part,
         plan=None if ledger is None else ledger.plan,
-        source=None if manifest is None else manifest.source(declaration),
+        source=operation.source,
     )
     return made if ledger is None else ledger.as_charged(made)
 
@@ -376,7 +379,7 @@ def user_name() -> str | None:
 def ledger_of(ledger: Ledger, entry: Entry) -> LedgerPart:
     """Say what a charge took of the budget, right after it."""
     # without a look at a file: nothing may fail between charge and release
-    part, used = ledger.last_status().part_and_used(entry.loss)
+    part, used = ledger.last_status().part_and_used(entry)
     own = ledger.budget
     budget = BudgetPart(own.epsilon, own.delta, own.discovery)
     of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"

@@ -238,9 +238,10 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
 
 
 def _mean_ratio(table: pd.DataFrame, other: pd.DataFrame) -> float:
-    """Return the geometric mean of ratios of errors."""
+    """Return the geometric mean of ratios of errors, of columns that both laws measure."""
+    errors, others = table["std_error"].align(other["std_error"], join="inner")
     with np.errstate(all="ignore"):
-        logs = np.log(table["std_error"].to_numpy(float) / other["std_error"].to_numpy(float))
+        logs = np.log(errors.to_numpy(float) / others.to_numpy(float))
     finite = logs[np.isfinite(logs)]
     return float(np.exp(finite.mean())) if finite.size else 1.0
 
@@ -296,8 +297,8 @@ def plan_operation(
                 frame, declaration, asked, spend, mechanism, aim=aim, apart=apart
             )
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
-    check_matches(manifest, declaration, named, operation.axes)
-    return replace(operation, manifest=manifest)
+    source = check_matches(manifest, declaration, named, operation.axes)
+    return replace(operation, source=source, files=manifest.files)
 
 
 def _refuse_candidates(asked: Request) -> None:

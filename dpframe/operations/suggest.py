@@ -18,6 +18,7 @@ from dpframe.checker.witness import Witness
 from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
+from dpframe.engines.capping import binding
 from dpframe.engines.declared import SINGLE
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
 from dpframe.ledger.log import Entry
@@ -28,21 +29,25 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.binned import Histogram
 from dpframe.queries.edges import check_bins
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import (
     LARGEST,
+    MOST_LARGEST,
     BoundSearch,
     CapSearch,
     UnitSizes,
     candidate_caps,
+    dropped_rows,
     sizes_of,
 )
 from dpframe.queries.tasks import Axis, SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
+_DROPPED = "dropped"  # the table of rows that other caps drop
 _KINDS: tuple[SizeKind, ...] = get_args(SizeKind)
 _SAME_GROUPS = "Ask for the count of the same groups, query=dpf.count(by=...), and use its cap."
 
@@ -67,7 +72,7 @@ class Suggestion(PlannedTables):
         """One row per bin: its error, and the noise of the later query."""
         table = self.plan.tables[SINGLE]
         (prediction,) = self.plan.predictions(table)
-        columns = {
+        columns: dict[str, Any] = {
             "std_error": prediction.std_error,
             **self.facts.columns_of_noise,
             **self.left_after(),
@@ -79,7 +84,14 @@ class Suggestion(PlannedTables):
     ) -> Callable[[Any, LedgerPart | None], pd.DataFrame]:
         """Write the certificate of the histogram, to which errors are added."""
         certify = super().certifier(entry, witness, context)
-        return lambda noisy, ledger: self.facts.add_to(certify(noisy, ledger))
+
+        def suggest(noisy: Any, ledger: LedgerPart | None) -> pd.DataFrame:
+            made = certify(noisy, ledger)
+            if isinstance(self.facts, BoundErrors):
+                return self.facts.add_to(made)
+            return self.facts.add_to(made[SINGLE], made.get(_DROPPED))
+
+        return suggest
 
 
 def plan_suggestion(
@@ -92,24 +104,19 @@ def plan_suggestion(
     """Check everything public about a suggestion, and plan its histogram and the later query."""
     engine = engine_for(frame)
     engine.check(frame, search.labels)
-    query, facts = plan_search(declaration, search, spend)
     groups = cells_of(search.query, declaration).axes
-    tables = plan_tables(frame, declaration, query, spend, mechanism, look=True)
-    own = {"facts": facts, "groups": groups}
-    return Suggestion.of(tables.plan, declaration, engine, several=False, **own)
-
-
-def plan_search(
-    declaration: Declaration, search: CapSearch | BoundSearch, spend: Spend
-) -> tuple[Query, CapErrors | BoundErrors]:
-    """Say which histogram to release, and what is public about the errors of the later query."""
+    queries: Query | dict[Any, Query]
+    facts: CapErrors | BoundErrors
     match search:
         case CapSearch():
-            return plan_caps(declaration, search, spend)
+            queries, facts = plan_caps(declaration, search, spend)
         case BoundSearch():
-            return plan_bounds(declaration, search, spend)
+            queries, facts = plan_bounds(declaration, search, spend)
         case _:
             assert_never(search)
+    tables = plan_tables(frame, declaration, queries, spend, mechanism, look=True)
+    own = {"facts": facts, "groups": groups}
+    return Suggestion.of(tables.plan, declaration, engine, several=tables.several, **own)
 
 
 def query_of_search(declaration: Declaration, search: CapSearch | BoundSearch) -> Query:
@@ -124,7 +131,7 @@ def query_of_search(declaration: Declaration, search: CapSearch | BoundSearch) -
 
 def plan_caps(
     declaration: Declaration, search: CapSearch, spend: Spend
-) -> tuple[UnitSizes, CapErrors]:
+) -> tuple[dict[Any, Query], CapErrors]:
     """Say what to ask of units, and what is public about the error that each cap leaves.
 
     Raises
@@ -133,8 +140,8 @@ def plan_caps(
         If there is nothing to cap, or the later query cannot be released.
     """
     later = search.query
-    query, table = _sizes_of(declaration, search)
-    kind, most = query.kind, query.most
+    query, table, kind = _sizes_of(declaration, search)
+    most = query.most
     amounts = _amounts(search.planned, spend, declaration)
 
     def noise(cap: int) -> float:
@@ -143,20 +150,30 @@ def plan_caps(
         words = f"max_{kind}={cap} and ", ", or look at smaller caps with largest="
         return _mean_error(_plan_later(query, declaration, amounts, *words))
 
+    queries: dict[Any, Query] = {SINGLE: query}
+    if query.others != NO_CAPS:
+        queries[_DROPPED] = sizes_of(later, "dropped", dropped_rows(), query.others)
     made = np.array(list(map(noise, most.tolist())))
-    facts = CapErrors(later.words, amounts, most.to_numpy(), made, _lost(kind, table))
-    return query, facts
+    lost = _lost(kind, table), _lost("rows", table)
+    return queries, CapErrors(later.words, amounts, most.to_numpy(), made, *lost)
 
 
-def _sizes_of(declaration: Declaration, search: CapSearch) -> tuple[UnitSizes, Table]:
-    """Say what to ask of units, and of which table."""
+def _sizes_of(declaration: Declaration, search: CapSearch) -> tuple[UnitSizes, Table, SizeKind]:
+    """Say what to ask of units, of which table and for which cap."""
     _check_unit(declaration)
     later = search.query
     table = table_of(later, declaration)
     _check_outputs(table)
     kind = search.kind or _usual_kind(later, declaration)
-    most = candidate_caps(kind, _largest(kind, search.largest, table, declaration))
-    return sizes_of(later, kind, most), table
+    most = candidate_caps(kind, _largest(kind, search.largest, table, declaration.caps))
+    return sizes_of(later, kind, most, _others(kind, table)), table, kind
+
+
+def _others(kind: SizeKind, table: Table) -> Caps:
+    """Return the caps beside one, but for those that the others imply; units have but one."""
+    if table.query.counts_units:
+        return NO_CAPS
+    return binding(replace(table.caps, **{kind: None}), table.cells.size)
 
 
 def _check_unit(declaration: Declaration) -> None:
@@ -192,14 +209,21 @@ def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
     return "rows"
 
 
-def _largest(kind: SizeKind, largest: int | None, table: Table, declaration: Declaration) -> int:
-    """Return the largest candidate: no unit is in more groups than there are."""
-    if kind != "groups":
-        return largest or LARGEST
-    most = table.cells.size
-    if table.query.counts_units:  # and in no more than it may have rows
-        most = min(most, table.query.limits.rows or declaration.caps.rows or most)
-    return min(most, largest or most)
+def _largest(kind: SizeKind, largest: int | None, table: Table, declared: Caps) -> int:
+    """Return the largest candidate: no more than other caps and the number of groups leave."""
+    caps, size = table.caps, table.cells.size
+    most = table.query.limits.rows or declared.rows  # that of units is no cap of the table
+    match kind:
+        case "groups":
+            most = min(size, most or size)
+        case "rows":
+            in_group = caps.rows_per_group
+            most = None if in_group is None else in_group * min(caps.groups or size, size)
+        case "rows_per_group":
+            pass
+        case _:
+            assert_never(kind)
+    return min(largest or LARGEST, most or MOST_LARGEST)
 
 
 def _amounts(planned: Spend | None, spend: Spend, declaration: Declaration) -> dict[str, float]:

@@ -15,7 +15,7 @@ from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.query import OutputSpec
 from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
-from dpframe.queries.where import Condition
+from dpframe.queries.where import Condition, Node, Not
 from dpframe.statistics.form import Statistic
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 
@@ -79,6 +79,8 @@ class OutputColumn:
         A condition of its own, beside the table's.
     condition
         The condition whose share of the rows a rate is.
+    rest_of
+        The condition whose rate and this one add up to 1, where that rate is measured.
     blanks_fail
         Whether rows with something missing in it count as rows that do not meet it.
     layered
@@ -100,6 +102,7 @@ class OutputColumn:
     bounds: Bounds | None = None
     where: Condition | None = None
     condition: Condition | None = None
+    rest_of: Condition | None = None
     blanks_fail: bool = False
     layered: bool = False
     sampled: bool = False
@@ -193,8 +196,9 @@ class OutputColumn:
         if self.blanks_fail:
             true = Condition.all_of(self.where, surely(self.condition))
             return SourceKey(where=self.where, met=true, weights=self.weights)
-        there = Condition.all_of(self.where, present(self.condition))
-        true = Condition.all_of(self.where, met(self.condition))
+        measured = self.rest_of or self.condition
+        there = Condition.all_of(self.where, present(measured))
+        true = Condition.all_of(self.where, met(measured))
         return SourceKey(where=there, met=true, weights=self.weights)
 
     @property
@@ -206,6 +210,11 @@ class OutputColumn:
     def is_mean(self) -> bool:
         """Whether it is the mean of something, a rate included."""
         return self.form.is_mean
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether it and the rate that is measured add up to 1."""
+        return self.rest_of is not None
 
     @property
     def integer(self) -> bool:
@@ -266,6 +275,21 @@ def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
         turned = out.form.is_symmetric and mirror.source in known
         oriented.append(mirror if turned else out)
     return oriented
+
+
+def mirror_rates(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
+    """Read the rate of `not y` off that of y, if both are wanted: they add up to 1."""
+    sources = {out.source for out in outputs}
+    opposites: dict[Node, Condition] = {
+        Not(out.condition.root): out.condition for out in outputs if out.condition
+    }
+    mirrored: list[OutputColumn] = []
+    for out in outputs:
+        opposite = out.condition and opposites.get(out.condition.root)
+        mirror = replace(out, rest_of=opposite)
+        turned = opposite and not out.blanks_fail and mirror.source in sources
+        mirrored.append(mirror if turned else out)
+    return mirrored
 
 
 def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:

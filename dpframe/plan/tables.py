@@ -13,6 +13,7 @@ from dpframe.plan.columns import (
     EVERYONE,
     OutputColumn,
     SourceKey,
+    mirror_rates,
     orient_pairs,
     output_of,
     sample_together,
@@ -178,7 +179,7 @@ def table_of(
     columns = [
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
     ]
-    outputs = tuple(sample_together(orient_pairs(columns)))
+    outputs = tuple(sample_together(orient_pairs(mirror_rates(columns))))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     always = _always_counts(where, outputs)
@@ -190,7 +191,7 @@ def table_of(
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(statistic, places[source], out.sampled, out.of_rows, out.weight)
+            Output(statistic, places[source], out.sampled, out.of_rows, out.weight, out.is_rest)
             for (source, statistic), out in zip(read, outputs, strict=True)
         ),
         neighboring=declaration.neighboring,

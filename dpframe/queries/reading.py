@@ -1,7 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import pandas as pd
 
@@ -83,10 +83,14 @@ def labels_of(name: str, columns: Columns | None) -> tuple[Hashable, ...]:
     """Read a label or a list of them."""
     if columns is None:
         return ()
-    if is_label(columns) and not isinstance(columns, (Iterator, frozenset, *_GROUPERS)):
+    if _is_one_label(columns):
         return (columns,)
-    rule = f"{name} must be a column label or a list of labels, got {a_type(columns)}."
-    wrong = QueryError(f"{rule}{_way_of_labels(name, columns)}", parameter=name)
+    held = columns if isinstance(columns, list | tuple) else []
+    strange = next((value for value in held if not _is_one_label(value)), None)
+    shown = a_type(columns) + ("" if strange is None else f" that holds {a_type(strange)}")
+    rule = f"{name} must be a column label or a list of labels, got {shown}."
+    way_out = _way_of_labels(name, columns if strange is None else strange)
+    wrong = QueryError(f"{rule}{way_out}", parameter=name)
     # sets have no order, and a column of the frame is private; other arrays may hold labels
     if isinstance(columns, set | frozenset | Mapping | pd.Series | pd.DataFrame):
         raise wrong
@@ -95,17 +99,23 @@ def labels_of(name: str, columns: Columns | None) -> tuple[Hashable, ...]:
         repeated = len(set(labels)) != len(labels)
     except TypeError:
         raise wrong from None
-    if any(map(is_data, labels)):
+    if strange is not None or any(map(is_data, labels)):
         raise wrong
     if repeated:
         raise QueryError.about(name, "must not name a column twice", list(labels))
     return labels
 
 
+def _is_one_label(value: object) -> TypeGuard[Hashable]:
+    """Whether a value names one column."""
+    return is_label(value) and not isinstance(value, (Iterator, frozenset, *_GROUPERS))
+
+
 def _way_of_labels(name: str, columns: object) -> str:
-    """Say how what pandas takes in a dict, or a function, is written here."""
-    if isinstance(columns, _GROUPERS):
-        return " Put groups into a column of the frame before it is declared."
+    """Say how what pandas takes as an array, in a dict, or as a function, is written here."""
+    if isinstance(columns, _GROUPERS) or is_data(columns):
+        example = "frame['group'] = pd.cut(...)"
+        return f" Put groups into a column before the frame is declared, {example}, and name that."
     if not isinstance(columns, Mapping) or not columns:
         return ""
     column, aggregation = next(iter(columns.items()))

@@ -8,16 +8,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import is_label
 from dpframe.errors import QueryError, quote
 from dpframe.options import By, Keys
 from dpframe.privacy.amounts import AMOUNTS, Spend, as_float, as_number
-from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
 from dpframe.queries.counts import count
 from dpframe.queries.of_columns import OfColumns, mean, sum
 from dpframe.queries.query import OutputSpec, Query, Search
 from dpframe.queries.reading import check_query, check_whole
-from dpframe.queries.tasks import Cells, KeyAxis, SizeKind, Sizes
+from dpframe.queries.tasks import Cells, KeyAxis, Sized, SizeKind, Sizes
 
 _MOST_EXPONENT = 100  # of two: squares of bounds stay floats
 _MOST_BINS = 128  # bins that a search counts in
@@ -82,7 +83,8 @@ def _size(called: str, value: object) -> float:
 LARGEST = 2**20
 """The largest cap that is looked at, unless a call names another."""
 
-_MOST_LARGEST = 2**40  # rows of one unit
+MOST_LARGEST = 2**40
+"""The largest cap that may be named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +99,14 @@ class UnitSizes(Query):
         What is counted of a unit.
     most
         The cells: the largest number in each, increasing. The last one also holds all above.
+    others
+        The caps beside the one looked for, of which rows that they drop do not count.
     """
 
     of: Query = field(kw_only=True)
-    kind: SizeKind = field(kw_only=True)
+    kind: Sized = field(kw_only=True)
     most: pd.Index = field(kw_only=True)
+    others: Caps = field(default=NO_CAPS, kw_only=True)
 
     outputs = (OutputSpec("units", "count"),)
 
@@ -109,12 +114,10 @@ class UnitSizes(Query):
     def subject(self) -> str:
         """What is computed."""
         bins = "".join(f", binned by {label}" for label in self.binned)
-        return f"units by the {self.cap} that they need{bins}"
-
-    @property
-    def cap(self) -> str:
-        """The cap that is looked for, as it is written in a call."""
-        return f"max_{self.kind}"
+        caps = self.others.words[2:]
+        if self.kind == "dropped":
+            return f"units by the rows that {caps} drop{bins}"
+        return f"units by the {self.most.name} that they need{caps and f' beside {caps}'}{bins}"
 
     @property
     def binning(self) -> Query:
@@ -123,19 +126,19 @@ class UnitSizes(Query):
 
     def sizes(self, groups: Cells) -> Sizes:
         """Return the cells that units fall in."""
-        return Sizes(groups, self.kind, KeyAxis(self.cap, self.most))
+        return Sizes(groups, self.kind, KeyAxis(self.most.name, self.most), self.others)
 
     @property
     def levels(self) -> set[Hashable]:
         """The levels of the index."""
-        return {self.cap}
+        return {self.most.name}
 
     def caps(self, declared: Caps) -> Caps:
         """Return what of a unit counts: once, in one cell."""
         return Caps(groups=1, rows_per_group=1)
 
 
-def sizes_of(query: Query, kind: SizeKind, most: pd.Index) -> UnitSizes:
+def sizes_of(query: Query, kind: Sized, most: pd.Index, others: Caps = NO_CAPS) -> UnitSizes:
     """Ask how much of the groups of a query each unit fills, of the rows that it would look at.
 
     Examples
@@ -144,15 +147,9 @@ def sizes_of(query: Query, kind: SizeKind, most: pd.Index) -> UnitSizes:
     >>> sizes_of(dpf.count(by="zone", where="fare > 0"), "rows", candidate_caps("rows", 8)).words
     'units by the max_rows that they need by zone where fare > 0'
     """
+    asked = query.by, query.condition, query.keys
     return UnitSizes(
-        query.by,
-        query.condition,
-        query.keys,
-        cuts=query.cuts,
-        other=query.other,
-        of=query,
-        kind=kind,
-        most=most,
+        *asked, cuts=query.cuts, other=query.other, of=query, kind=kind, most=most, others=others
     )
 
 
@@ -169,7 +166,7 @@ def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:
     >>> candidate_caps("rows", 20).tolist()
     [1, 2, 3, 4, 6, 8, 12, 16, 20]
     """
-    end = check_whole("largest", largest, _MOST_LARGEST, "It is the largest cap to look at.")
+    end = check_whole("largest", largest, MOST_LARGEST, "It is the largest cap to look at.")
     return pd.Index([*_below(end), end], dtype="int64", name=f"max_{kind}")
 
 
@@ -181,6 +178,22 @@ def _below(end: int) -> Iterator[int]:
         if power > 1 and power + power // 2 < end:
             yield power + power // 2
         power *= 2
+
+
+_PER_OCTAVE = 4  # numbers of dropped rows: one of a bin stands for all others within 1/11
+
+
+def dropped_rows() -> pd.Index:
+    """Return the numbers of dropped rows that units are counted by, up to the largest cap.
+
+    Examples
+    --------
+    >>> dropped_rows()[:12].tolist()
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+    """
+    powers = np.arange(_PER_OCTAVE * LARGEST.bit_length() - _PER_OCTAVE + 1)
+    most = np.unique(np.ceil(2.0 ** (powers / _PER_OCTAVE)).astype(np.int64))
+    return pd.Index(most, name="dropped")
 
 
 OfValues = Literal["sum", "mean"]
@@ -225,12 +238,12 @@ def suggest_caps(
 ) -> CapSearch:  # fmt: skip
     """Describe a search for the cap with which a query errs least: how many rows units have.
 
-    Every unit falls in exactly one bin: adding or removing one moves one number by 1, replacing it
-    two. So the histogram costs little, and needs no cap. For each candidate c, the mean absolute
-    error of a group is predicted as ``E|L + Y| = L + s exp(-L / s)``: K L is what the cap cuts off;
-    K is the number of groups; Y is the noise that the query needs with that cap, as Laplace noise
-    with ``E|Y| = s``. L is uncertain: each of 300 histograms that may be behind the noisy one gives
-    an L.
+    Every unit falls in exactly one bin, by the rows that other caps leave of it: adding or removing
+    one moves one number by 1, replacing it two. So the histogram costs little, and needs no cap.
+    For each candidate c, the mean absolute error of a group is predicted as ``E|L + Y| = L + s
+    exp(-L / s)``: K L is what the cap cuts off; K is the number of groups; Y is the noise that the
+    query needs with that cap, as Laplace noise with ``E|Y| = s``. L is uncertain: each of 300
+    histograms that may be behind the noisy one gives an L.
 
     Release it on its own, by `release` or by the method of the same name. The release has one row
     per candidate. `units`, released with noise: how many units need this cap and not the one
@@ -239,8 +252,10 @@ def suggest_caps(
     `noise`; `error`; and `unseen`, how many units there are at most beyond the cap, each at 95 % by
     the exact law of the noise: no look sees how many rows they have. `error` is the geometric mean
     of the least errors of all histograms, times the average ratio of the cap's error to the least
-    one. `.dp.best` is the cap with the least `error`, or says that there are too few people to
-    tell: fewer than 30 times the mean size of the noise in a row, and 1.64 standard errors of their
+    one. Where there are other caps, half of what is spent is for a second histogram, of units by
+    the rows that these drop: `dropped` is what the mean group lacks by that, and part of `error`.
+    `.dp.best` is the cap with the least `error`, or says that there are too few people to tell:
+    fewer than 30 times the mean size of the noise in a row, and 1.64 standard errors of their
     number. `plan` shows `std_error` of the number of units, and `noise`.
 
     Parameters
@@ -254,7 +269,8 @@ def suggest_caps(
         "max_rows", "max_groups" or "max_rows_per_group". By default the only one that is declared
         or in the query, and else "max_rows"; "max_groups" for units. Other caps stay as they are.
     largest
-        The largest candidate: 2**20 by default, or for "max_groups" the number of groups.
+        The largest candidate: 2**20 by default, and no more than other caps and the number of
+        groups leave.
     planned
         How much the later query is to spend: `{"epsilon": 0.9, "delta": 1e-6}`, say.
         By default nine times what is spent here (with the same delta), or what is left of shares.
@@ -272,7 +288,8 @@ def suggest_caps(
     "max_groups", units are counted by their number of groups; a lost
     group is taken to be `sqrt(c)` rows, with c the cap on rows in it, or 1. For
     "max_rows_per_group", they are counted by the rows in their fullest group; L is then a lower
-    bound, since other groups are not seen.
+    bound, since other groups are not seen. Of a unit in more groups than another cap allows, the
+    mean of what it may keep counts. For `units`, no other caps are looked at.
 
     Examples
     --------
@@ -424,6 +441,8 @@ def suggest_bounds(
     """
     if not isinstance(query, str) or query not in _MAKERS:
         raise QueryError.about("query", 'must be "sum" or "mean"', query)
+    if not is_label(column):
+        raise QueryError.about("column", "must be the label of one column", column)
     if within is not None and not (smallest is largest is None):
         reason = "within= has bins of equal widths: leave out smallest= and largest=."
         raise QueryError(reason, parameter="smallest" if largest is None else "largest")

@@ -27,6 +27,9 @@ LabelKind: TypeAlias = Literal["string", "int64", "bool", "date", "datetime"]
 SizeKind: TypeAlias = Literal["rows", "groups", "rows_per_group"]
 """How much a unit fills: its rows in all groups, its groups, or its rows in the fullest of them."""
 
+Sized: TypeAlias = SizeKind | Literal["dropped"]
+"""What a unit is counted by: how much it fills, or the rows that caps drop of it."""
+
 
 @dataclass(frozen=True, eq=False)
 class KeyAxis:
@@ -230,7 +233,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """How much of some groups a unit fills, without any cap: that decides on its cell.
+    """How much of some groups a unit fills, without the cap looked for: that decides on its cell.
 
     Parameters
     ----------
@@ -240,11 +243,14 @@ class Sizes:
         What is counted of them.
     axis
         The cells, by the largest number in each, increasing; the last cell also holds all above.
+    others
+        The caps beside the one looked for: what they leave of all rows counts, or what they drop.
     """
 
     groups: Cells
-    kind: SizeKind
+    kind: Sized
     axis: KeyAxis
+    others: Caps = NO_CAPS
 
 
 @dataclass(frozen=True, eq=False)

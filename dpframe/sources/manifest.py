@@ -5,81 +5,20 @@ certificate keep; files are private.
 """
 
 import json
-import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import DeclarationError
 from dpframe.ledger.log import SourceFacts
+from dpframe.sources.listing import FileId
 from dpframe.sources.match import known_of
-
-LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
-"""File systems of pyarrow that are disks of this machine."""
 
 _IN_MEMORY = ("pandas", "dask")
 _GUESSED = ("datetime64", "timedelta64", "period", "interval")  # of Python objects, by pandas
-
-
-class FileId(NamedTuple):
-    """A file, however it is named.
-
-    Parameters
-    ----------
-    place
-        Device and inode on a disk; kind of the store and key elsewhere.
-    path
-        How it is named.
-    """
-
-    place: Hashable
-    path: str
-
-
-def identify_file(path: str, filesystem: Any = None) -> FileId:
-    """Tell where a file is, whatever links and file systems lead there.
-
-    Parameters
-    ----------
-    path
-        The file.
-    filesystem
-        A file system of pyarrow; `None`: the disks of this machine.
-    """
-    inner, inside = filesystem, path
-    while inner is not None and inner.type_name == "subtree":
-        inner, inside = inner.base_fs, inner.base_path + inside
-    if inner is not None and inner.type_name not in LOCAL:
-        return FileId((inner.type_name, inside), path)
-    status = os.stat(inside)
-    if status.st_ino:  # not known on all systems
-        return FileId((status.st_dev, status.st_ino), path)
-    return FileId(os.path.realpath(inside), path)
-
-
-def check_read_once(files: Iterable[FileId], parameter: str = "path") -> tuple[FileId, ...]:
-    """Refuse to read a file twice: its rows would count twice, for the price of one.
-
-    Raises
-    ------
-    DeclarationError
-        If two names lead to one file.
-    """
-    seen: dict[Hashable, FileId] = {}
-    for file in files:
-        first = seen.setdefault(file.place, file)
-        if first is not file:
-            same = f"{file.path} is the same file as {first.path}"
-            how = f"{file.path} is listed twice" if file.path == first.path else same
-            rule = f"must name each file once: {how}"
-            way = "its rows would count twice. Leave one out, or remove the link."
-            raise DeclarationError(f"{parameter} {rule}, and {way}", parameter=parameter)
-    return tuple(seen.values())
 
 
 @dataclass(frozen=True, eq=False)

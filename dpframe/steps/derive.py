@@ -170,7 +170,6 @@ def change(
     year
     2026      1          1           1
     """
-    level = check_level(level)
     check_flag("percent", percent)
     check_flag("sampling", sampling)
     if isinstance(lag, bool) or not isinstance(lag, int | np.integer) or lag < 1:
@@ -182,7 +181,8 @@ def change(
         released = join_tables(pair, ["before", "now"], _BETWEEN)
         along = _BETWEEN
     shown = look(released)
-    (at,) = _levels(shown, along, "along")
+    at = _level(shown, along)
+    level = check_level(level)
     name = str(shown.opened.levels[at].name)
     link = definitions.ChangeLink("change", name, bool(percent), int(lag), two)
     return new_table(shown, link, "change", level=level, sampling=bool(sampling))
@@ -471,7 +471,7 @@ def relative(
     {2025: 1.0, 2026: 1.25}
     """
     shown = look(released)
-    (at,) = _levels(shown, along, "along")
+    at = _level(shown, along)
     keys = shown.opened.shown_keys(at)
     if not is_one_of(to, keys):
         rule = f"must be a key of level {along!r}, {quote(list(keys)[:5])}"
@@ -584,6 +584,16 @@ def _levels(shown: Shown, given: Any, called: str) -> list[int]:
             rule = f"must name levels of the index, {known!r}, each once"
             raise QueryError.about(called, rule, given, "Name several as a list.")
     return [known.index(name) for name in names]
+
+
+def _level(shown: Shown, along: object) -> int:
+    """Return the position of the one level whose keys are compared."""
+    known = list(shown.opened.index.names) if shown.opened.levels else []
+    if along is not None and is_one_of(along, known):
+        return known.index(along)
+    rule = f"must be one level of the index, of {known!r}"
+    way_out = "To subtract one key from another, use .dp.combine({after: 1, before: -1})."
+    raise QueryError.about("along", rule, along, way_out)
 
 
 def _mapping(shown: Shown, at: int, groups: object) -> dict[str, str]:

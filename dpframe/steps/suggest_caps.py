@@ -47,6 +47,8 @@ class CapErrors:
         By candidate, the mean absolute error that noise makes in a group.
     lost
         By how much one row beyond the cap, or one group, changes the mean group.
+    lost_row
+        By how much one row that other caps drop changes it.
     """
 
     query: str
@@ -54,17 +56,24 @@ class CapErrors:
     caps: np.ndarray
     noise: np.ndarray
     lost: float
+    lost_row: float
 
     @property
     def columns_of_noise(self) -> dict[str, np.ndarray]:
         """What is known before there are values."""
         return {"noise": self.noise}
 
-    def add_to(self, released: pd.DataFrame) -> pd.DataFrame:
-        """Put the errors of all candidates beside the released numbers of units."""
-        deviation = float(std_error(released)["units"].iloc[0])
-        noisy = released["units"].to_numpy(np.float64)
-        counts = likely_counts(noisy, mean_error(deviation), log_widths(self.caps))
+    def add_to(self, released: pd.DataFrame, dropped: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Put the errors of all candidates beside the released numbers of units.
+
+        Parameters
+        ----------
+        released
+            Units by the cap that they need.
+        dropped
+            Units by the rows that other caps drop, if there are others.
+        """
+        noisy, counts = _counts_behind(released, self.caps)
         lost = self.lost * counts @ self._beyond(mean_sizes(self.caps))
         errors = {
             "lost": np.median(lost, axis=0),
@@ -72,6 +81,12 @@ class CapErrors:
             "error": _regretted(expected_error(lost, self.noise)),
             "unseen": unseen(noisy, whole_release(look(released), "suggest")),
         }
+        if dropped is not None:
+            sizes = dropped.index.to_numpy()
+            _, counts = _counts_behind(dropped, sizes)
+            rows = float(np.median(counts @ mean_sizes(sizes)))
+            errors["dropped"] = np.full(len(self.caps), self.lost_row * rows)
+            errors["error"] = errors["error"] + errors["dropped"]
         found = int(self.caps[int(np.argmin(errors["error"]))])
         best_cap = {str(released.index.name): found}
         return with_errors(released, errors, self.query, self.planned, best_cap)
@@ -79,6 +94,13 @@ class CapErrors:
     def _beyond(self, sizes: np.ndarray) -> np.ndarray:
         """Return what units of each bin have beyond each cap, shape (bins, caps)."""
         return np.asarray(np.maximum(sizes[:, None] - self.caps, 0.0))
+
+
+def _counts_behind(released: pd.DataFrame, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of units by size, and histograms that these may come from."""
+    noisy = released["units"].to_numpy(np.float64)
+    deviation = float(std_error(released)["units"].iloc[0])
+    return noisy, likely_counts(noisy, mean_error(deviation), log_widths(sizes))
 
 
 class Candidates(ShownFrame):

@@ -120,6 +120,8 @@ class Output:
         the lower bound where their mean is an output, too.
     weight
         How much its variance counts beside those of other outputs.
+    mirrored
+        Whether values of a mean count from the upper bound down.
     """
 
     name: StatisticName
@@ -127,11 +129,17 @@ class Output:
     sampled: bool = False
     of_rows: float = 0.0
     weight: float = 1.0
+    mirrored: bool = False
 
     @property
     def kind(self) -> type[Statistic]:
         """What it says about the rows of the source."""
         return STATISTICS[self.name]
+
+    @property
+    def sign(self) -> int:
+        """What the values of a mean are multiplied by, counted from the middle."""
+        return -1 if self.mirrored else 1
 
     @property
     def is_sum(self) -> bool:

@@ -118,7 +118,7 @@ def _read_quotient(
         if feature == ROWS:
             return rows(workload, at, blocks)
         if feature == Y:
-            return Reading({_place(blocks, _center_sum(workload, at)): 1 / (width or 1)})
+            return Reading({_place(blocks, _center_sum(workload, at)): output.sign / (width or 1)})
         if feature == SQUARES:
             squares = Block(at, 0, -width, square=2)
             return Reading({_place(blocks, squares): 1 / (width or 1) / 2})

@@ -154,7 +154,8 @@ def _read_pair(source: Source, output: Output, statistic: Statistic) -> AnyReadi
         missing = source.optional and output.source == EVERYONE
         return (rows.plus(2, 1.0) if missing else rows).whole(width)
     if not output.kind.is_total:
-        return QuotientReading(statistic, {ROWS: rows, Y: Reading({0: 1 / width, 1: -1 / width})})
+        part = output.sign / width
+        return QuotientReading(statistic, {ROWS: rows, Y: Reading({0: part, 1: -part})})
     shares = {0: (upper + output.of_rows) / width, 1: (lower + output.of_rows) / width}
     total = Reading({k: share for k, share in shares.items() if share})
     return total if output.of_rows else total.whole(width // math.gcd(width, lower))

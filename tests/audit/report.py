@@ -1,4 +1,4 @@
-"""Play all games, as they are and broken, and write what was found to `docs/audit.md`.
+"""Play all games, as they are and broken, and write `benchmarks/results/audit.md`.
 
 Run as `python tests/audit/report.py`; `--output` names another file. The exit code is 1 if a bound
 is above a claim or a broken variant is not caught.
@@ -22,15 +22,15 @@ from support.games import GAMES  # noqa: E402
 from support.ledger_page import HEADER, SECTION, ledger_lines  # noqa: E402
 from support.variants import VARIANTS  # noqa: E402
 
-PAGE = ROOT / "docs" / "audit.md"
+PAGE = ROOT / "benchmarks" / "results" / "audit.md"
 RELATIONS = {"add_remove": "add/remove", "replace": "replace"}
 
 INTRODUCTION = """\
 # Audit: what releases really lose
 
-The [promise](privacy-promise.md) is proved. This audit tests it from outside. It makes releases
-through `df.dp` like any user, and computes a lower bound on the privacy lost from the published
-numbers alone.
+The [promise](../../docs/privacy-promise.md) is proved. This audit tests it from outside. It makes
+releases through `df.dp` like any user, and computes a lower bound on the privacy lost from the
+published numbers alone.
 
 - A bound above the claim would refute the claim.
 - A bound near the claim shows that the noise is no larger than needed, and that the audit would

@@ -133,6 +133,19 @@ def test_nothing_is_left_beside_the_files(tmp_path):
     assert made == tables | {f"{name}.certificate.json" for name in tables}
 
 
+def test_a_table_appears_after_its_certificate(tmp_path, monkeypatch):
+    plan, moved, replace = planned(tmp_path), [], os.replace
+
+    def watch(made, place):
+        moved.append(Path(place).name)
+        replace(made, place)
+
+    monkeypatch.setattr(os, "replace", watch)
+    release_job(read_plan(plan, MARCH))
+    for table in ("by_zone-2024-03.csv", "fares-2024-03.csv"):
+        assert moved.index(f"{table}.certificate.json") < moved.index(table)
+
+
 def _released(plan, answers):
     try:
         done = release_job(read_plan(plan, MARCH))

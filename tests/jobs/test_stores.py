@@ -9,8 +9,8 @@ from support.planning import TRIPS, planned
 from support.terminal import LATER, SOUND, UNREADABLE, main
 
 from dpframe import Ledger
-from dpframe.jobs.data import stored_matches
 from dpframe.jobs.job import Overrides, read_plan
+from dpframe.sources.listing import expand
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 S3 = (
@@ -201,7 +201,7 @@ class Files:
 )
 def test_patterns_of_stores_match_folder_by_folder(pattern, wanted):
     files = Files("b/t/2.parquet", "b/t/1.parquet", "b/t/u/1.parquet", "b/t/1.csv")
-    assert stored_matches(pattern, files) == wanted
+    assert expand(pattern, files) == wanted
 
 
 @pytest.fixture(scope="module")

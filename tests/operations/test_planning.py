@@ -168,3 +168,22 @@ def test_only_noise_has_errors_that_can_be_wanted(visits):
         visits.dp.plan(dpf.count(), epsilon=1, within=0)
     with raises(CalibrationError, "rough", parameter="useful"):
         visits.dp.plan(dpf.count(), epsilon=1, useful="good")
+
+
+def test_advice_compares_what_both_plans_measure():
+    """Half the rows of a unit make another law measure a column more."""
+    frame = pd.DataFrame({"u": [1, 2, 3], "h": [0, 1, 0], "x": [1.0, 2, 3], "w": [1.0, 2, 3]})
+    frame.dp.declare(
+        bounds={"x": (-3, 6), "w": (0, 3)},
+        keys={"h": [0, 1]},
+        privacy_unit="u",
+        neighboring="replace",
+        max_rows=5,
+        max_groups=3,
+        max_rows_per_group=2,
+        missing={"x": 6},
+        budget=dpf.Budget(epsilon=10, delta=1e-5),
+    )
+    mean = dpf.mean("x", weights="w")
+    both = {"b": dpf.aggregate("h", m=mean), "a": dpf.aggregate(m=mean)}
+    assert "of the error with" in repr(frame.dp.plan(both, mu=0.5))

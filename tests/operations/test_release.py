@@ -141,6 +141,13 @@ def test_a_dict_of_queries_gives_a_dict_of_frames(declared):
     assert all(part.dp.certificate.privacy_loss.joint for part in released.values())
 
 
+def test_rows_without_one_of_two_values_leave_all_outputs_where_they_are_dropped():
+    frame = pd.DataFrame({"x": [1.0, None, 3, 4] * 100, "y": [2.0, 3, None, 1] * 100})
+    frame.dp.declare(bounds={"x": (0, 5), "y": (0, 5)}, missing={"x": "drop", "y": "drop"})
+    released = frame.dp.aggregate(n=dpf.count(), c=dpf.cov("x", "y"), **ENOUGH)
+    assert released["n"].tolist() == [200]
+
+
 def test_replacing_rows_leaves_their_number_public():
     frame = trips()
     frame.dp.declare(neighboring="replace", budget=dpf.Budget(1, 1e-6))

@@ -1,6 +1,7 @@
 """Suggested caps: what is charged, what is refused, and what comes out, whatever the data hold."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from unittest import mock
 
@@ -288,6 +289,51 @@ def test_a_column_that_is_called_like_a_cap_is_no_hindrance():
     named = rides().rename(columns={"zone": "units"})
     named.dp.declare(keys={"units": ["A", "B"]}, privacy_unit="u", max_rows=9)
     assert list(named.dp.suggest_caps("units", epsilon=1, largest=4).columns) == COLUMNS
+
+
+def forty_rows(units=5000):
+    """Each unit has 40 rows, in about 13 of 14 zones, of which it may show 2 in each of 3."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"u": np.repeat(np.arange(units), 40)})
+    frame["zone"] = rng.integers(0, 14, len(frame))
+    caps = {"max_rows": 10, "max_groups": 3, "max_rows_per_group": 2}
+    frame.dp.declare(keys={"zone": range(14)}, privacy_unit="u", **caps)
+    return frame
+
+
+def test_rows_that_other_caps_drop_count():
+    # noise of 20 beside 5,000 units in a bin: no probability above 1e-30 moves either
+    frame = forty_rows()
+    kept = frame.dp.count("zone", epsilon=1e6)["count"]
+    dropped = (frame["zone"].value_counts() - kept).mean()
+    found = frame.dp.suggest_caps("zone", epsilon=0.1)
+    assert found.dp.best == {"max_rows": 6}  # which three groups of two rows may need
+    assert found["dropped"].nunique() == 1
+    assert found["dropped"].iloc[0] == pytest.approx(dropped, rel=0.1)
+    assert found["error"].loc[6] == pytest.approx(found["dropped"].loc[6], rel=0.01)
+    assert list(found.columns) == [*COLUMNS, "dropped"]
+    caps = "max_groups=3, max_rows_per_group=2"
+    assert f"the max_rows that they need beside {caps} by zone" in repr(found.dp.certificate)
+    assert (found["units"].sum() - 5000) ** 2 < 600**2  # of those that need fewer, none is missing
+
+
+@pytest.mark.parametrize("cap", ["max_rows", "max_groups", "max_rows_per_group"])
+def test_no_histogram_of_dropped_rows_costs_more_than_was_given(cap):
+    frame = forty_rows(50)
+    frame.dp.declare(
+        keys={"zone": range(14)}, privacy_unit="u", max_rows=10, max_groups=3,
+        max_rows_per_group=2, budget=dpf.Budget(epsilon=1),
+    )  # fmt: skip
+    shown = preview_of(frame, dpf.suggest_caps, "zone", cap=cap, epsilon=0.25)
+    found = frame.dp.suggest_caps("zone", cap=cap, epsilon=0.25)
+    assert frame.dp.ledger.entries[0].loss.epsilon == Fraction(1, 4)
+    assert shown["std_error"].iloc[0] == pytest.approx(np.sqrt(2) / 0.125, rel=0.01)
+    assert found.index.equals(shown.index) and dpf.verify(found)
+
+
+def test_caps_that_others_imply_drop_nothing():
+    found = rides(max_rows=9, max_groups=3).dp.suggest_caps("zone", epsilon=1, largest=8)
+    assert list(found.columns) == COLUMNS
 
 
 def test_the_histogram_is_charged_before_anything_is_counted():

@@ -56,6 +56,23 @@ def test_a_dict_of_counts_is_as_accurate_as_one_aggregate(mechanism, delta):
     assert all(len(apart.predictions(own)) == len(own.outputs) for own in apart.tables.values())
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("weights", [None, "w"])
+def test_a_rate_and_that_of_its_opposite_are_measured_once_and_add_up_to_1(mechanism, weights):
+    frame = pd.DataFrame({"y": [0, 1, 2, None] * 50, "w": [1.0, 2.0] * 100})
+    frame.dp.declare(bounds={"w": (0, 2)}, privacy_unit=dpf.EACH_ROW)
+    rates = {text: dpf.rate(text, weights=weights) for text in ("y != 0", "not y == 0", "y == 0")}
+    spend = {"epsilon": 1, "delta": 1e-6, "mechanism": mechanism}
+    released = frame.dp.release(dpf.aggregate(None, **rates), **spend)
+    alone = frame.dp.plan(rates["y == 0"], **spend).table
+    together = frame.dp.plan(dpf.aggregate(None, **rates), **spend).table
+    assert together["std_error"].tolist() == [alone["std_error"].iloc[0]] * 3
+    share, same, other = released.iloc[0]
+    assert share + other == pytest.approx(1) and share == same != other
+    low, high = released.dp.interval().iloc[0, :2]
+    assert released.dp.interval().iloc[0, 4:6].tolist() == pytest.approx([1 - high, 1 - low])
+
+
 def test_the_same_query_twice_is_measured_once():
     one = plan({"a": dpf.count(by="g")})
     two = plan({"a": dpf.count(by="g"), "b": dpf.count(by="g")})

@@ -1,4 +1,4 @@
-"""Replay every public call on neighbors, and write what was found to `docs/reviewers/replays.md`.
+"""Replay every public call on neighbors, and write `benchmarks/results/replays.md`.
 
 Run as `python tests/replays/report.py`; `--cases-per-call 4` takes four cases of each call, drawn
 at random, and `--output` names another file. The exit code is 1 if a rule is broken or a planted
@@ -25,7 +25,7 @@ from support.replay_rules import RULES  # noqa: E402
 
 import dpframe as dpf  # noqa: E402
 
-PAGE = ROOT / "docs" / "reviewers" / "replays.md"
+PAGE = ROOT / "benchmarks" / "results" / "replays.md"
 
 INTRODUCTION = """\
 # Replays: every public call, made again on a neighbor
@@ -72,7 +72,7 @@ fault from *charge*, but not from *additivity*, which compares sums exactly. *No
 names in place of numbers, and *chance* is computed to 50 digits.
 
 Replays see neither time nor memory, nor the law of the sampler: see [the proof of the
-sampler](../proofs/sampler.md) and [the statistical audit](../audit.md).
+sampler](../../docs/proofs/sampler.md) and [the statistical audit](../../docs/audit.md).
 """
 
 WATCHED = """\

@@ -82,7 +82,7 @@ def test_a_few_units_with_very_many_rows_are_not_lost(seed):
     )
     noisy = (units + rng.laplace(0, 10, len(caps))).round().astype(int)
     released = recertified(raw.rename(columns={"count": "units"}).assign(units=noisy), raw)
-    errors = CapErrors("count", {"epsilon": 0.9}, caps, caps / 0.9, 1.0)
+    errors = CapErrors("count", {"epsilon": 0.9}, caps, caps / 0.9, 1.0, 1.0)
     found = errors.add_to(released)
     best = found.dp.best["max_rows"]
     real = np.maximum(sizes - best, 0).sum() + best / 0.9
@@ -102,7 +102,7 @@ def histogram(noisy, name):
 
 def of_caps(noisy):
     caps = candidate_caps("rows", 2**20).to_numpy()
-    facts = CapErrors("count", {"epsilon": 0.9}, caps, caps / 0.9, 1.0)
+    facts = CapErrors("count", {"epsilon": 0.9}, caps, caps / 0.9, 1.0, 1.0)
     return facts.add_to(histogram(noisy, "units"))
 
 
@@ -121,13 +121,13 @@ def test_too_few_people_are_said_to_be_too_few(suggested, truth):
     # 300 people, and 240 values, at epsilon .1; fixed draws, so that nothing fails by chance
     rng = np.random.default_rng(5)
     said = 0
-    for _ in range(40):
+    for _ in range(10):
         noisy = np.rint(truth + rng.laplace(0, 10, len(truth))).astype(int)
         try:
             assert suggested(noisy).dp.best
         except QueryError as error:
             said += "too few people to tell: about" in str(error)
-    assert said >= 38
+    assert said >= 9
     assert suggested((30 * truth).astype(int)).dp.best
 
 
@@ -199,7 +199,7 @@ def test_the_plot_shows_both_errors_and_the_best(found):
 def test_no_noise_at_all_is_no_division_by_zero(caps):
     raw = visits().dp.count("zone", epsilon=1e6)
     caps = np.array(caps)
-    facts = CapErrors("count", {"epsilon": 1.0}, caps, np.zeros(2), 1.0)
+    facts = CapErrors("count", {"epsilon": 1.0}, caps, np.zeros(2), 1.0, 1.0)
     renamed = recertified(raw.rename(columns={"count": "units"}), raw)
     made = facts.add_to(renamed)
     assert np.isfinite(made[["lost", "noise", "error", "unseen"]].to_numpy()).all()

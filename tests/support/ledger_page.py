@@ -1,4 +1,4 @@
-"""The part of `docs/audit.md` about ledgers: what the best adaptive adversary reaches."""
+"""The part about ledgers of the page of audits: what the best adaptive adversary reaches."""
 
 from support.adversary import (
     BUDGETS,
@@ -19,8 +19,8 @@ SECTION = """
 
 A dynamic program plays an adversary who looks at each answer before choosing the next amount and
 mechanism. It plays against the real decisions of the
-[ledger](privacy-promise.md#how-spending-is-added-up): pots, prices and limits. It knows its privacy
-loss so far, and stops, takes a step, or jumps with all that is left.
+[ledger](../../docs/privacy-promise.md#how-spending-is-added-up): pots, prices and limits. It knows
+its privacy loss so far, and stops, takes a step, or jumps with all that is left.
 
 The table shows the delta that it reaches, for everything together at the budget's epsilon, **in
 parts of the budget's delta: above 1 would refute the promise**. Grids are off by less than 0.3 %,

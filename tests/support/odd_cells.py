@@ -223,7 +223,7 @@ def totaled(frame, name, where, engine=PandasEngine):
             for method in ("totals", "labels"):
                 stack.enter_context(mock.patch.object(engine, method, noting(engine, method, seen)))
             # what is public about dtypes would refuse some
-            stack.enter_context(mock.patch.object(planning, "check_matches"))
+            stack.enter_context(mock.patch.object(planning, "check_matches", return_value=None))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", DPFrameWarning)
