@@ -28,11 +28,11 @@ _LEAST = -(2**63)  # of integers of 64 bits
 _FAR = 2**53  # whole numbers up to here are floats
 _PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers
 
-Side: TypeAlias = Literal["right", "left"]
+ClosedSide: TypeAlias = Literal["right", "left"]
 """The edge that bins hold."""
 
 
-def bins_between(edges: np.ndarray | pd.Index, closed: Side = "right") -> pd.IntervalIndex:
+def bins_between(edges: np.ndarray | pd.Index, closed: ClosedSide = "right") -> pd.IntervalIndex:
     """Return the bins between increasing edges, of which the one at the end holds both of its own.
 
     Examples
@@ -166,7 +166,7 @@ def _add(number: float, step: Decimal) -> float:
     return float(_EXACT.add(Decimal(repr(number)), step))
 
 
-def check_bins(column: Hashable, bins: object, closed: Side = "right") -> pd.IntervalIndex:
+def check_bins(column: Hashable, bins: object, closed: ClosedSide = "right") -> pd.IntervalIndex:
     """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
     intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins, closed)
     if not len(intervals):
@@ -194,7 +194,7 @@ def _follow(intervals: pd.IntervalIndex) -> bool:
     return bool(left.is_monotonic_increasing and apart.all() and not same.any())
 
 
-def _from_edges(column: Hashable, bins: object, closed: Side) -> pd.IntervalIndex:
+def _from_edges(column: Hashable, bins: object, closed: ClosedSide) -> pd.IntervalIndex:
     if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
         rule = "must be edges or a pandas.IntervalIndex: edges taken from the data would leak"
         remedy = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
@@ -220,7 +220,7 @@ def _from_edges(column: Hashable, bins: object, closed: Side) -> pd.IntervalInde
 
 
 def _from_moments(
-    column: Hashable, moments: list[Any], bins: object, closed: Side
+    column: Hashable, moments: list[Any], bins: object, closed: ClosedSide
 ) -> pd.IntervalIndex:
     """Make bins of points in time, or of durations."""
     try:
