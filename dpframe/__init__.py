@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Never
 
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
+from dpframe.accessors.helping import describe_methods, module_text
 from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function, public_names
 from dpframe.certificates.certificate import Certificate
@@ -34,7 +35,7 @@ from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.counts import count, rate, units
 from dpframe.queries.discovery import discover
 from dpframe.queries.margins import margins
-from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var  # noqa: F401
+from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
@@ -45,7 +46,7 @@ from dpframe.steps.derive import change, per, percent, ratio, relative, standard
 from dpframe.steps.join import interval
 from dpframe.steps.quantiles import between, quantile
 from dpframe.steps.rename import rename
-from dpframe.steps.round import round  # noqa: F401
+from dpframe.steps.round import round
 from dpframe.steps.suppress import suppress
 from dpframe.steps.verify import certify, publish, verify
 
@@ -100,6 +101,7 @@ __all__ = [
     "release",
     "rename",
     "report",
+    "round",
     "scan",
     "scan_parquet",
     "schema",
@@ -108,6 +110,7 @@ __all__ = [
     "std",
     "suggest_bounds",
     "suggest_caps",
+    "sum",
     "suppress",
     "total",
     "units",
@@ -117,8 +120,17 @@ __all__ = [
     "write_parquet",
 ]
 
+_PUBLIC = tuple(__all__)
+describe_methods(DPAccessor, globals())
+__doc__ = module_text(__doc__, {name: globals()[name] for name in _PUBLIC})
+del __all__  # with it, `help` would repeat every docstring in full
+
 if not TYPE_CHECKING:  # type checkers know all names
+
+    def __dir__() -> list[str]:
+        """List what is public."""
+        return ["__doc__", "__version__", *_PUBLIC]
 
     def __getattr__(name: str) -> Never:
         """Say what to use in place of a name that is not there."""
-        raise no_such_function(name, __all__, public_names(DPAccessor))
+        raise no_such_function(name, _PUBLIC, public_names(DPAccessor))

@@ -10,6 +10,7 @@ Noise is the same in every run of a test that is no audit: it follows from the t
 `--noise=WORD` draws other noise, `--noise=random` the real one.
 """
 
+import gc
 import os
 import random
 import shlex
@@ -101,6 +102,12 @@ def pytest_collection_modifyitems(config, items):
     if (turn := config.stash[TURN]) is not None:
         items[:], left = rotation.part_cases(items, turn)
         config.hook.pytest_deselected(items=left)
+
+
+def pytest_collection_finish():
+    """Keep what was imported and collected out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 class FixedNoise:

@@ -22,9 +22,7 @@ QUERIES = {"count", "rate", "sum", "mean", "var", "std", "histogram", "units", "
 CATCH_ALLS = {"aggregate": "queries", "margins": "queries", "denoise": "options"}
 
 FUNCTIONS = {
-    name: getattr(dpf, name)
-    for name in (*dpf.__all__, "round", "sum")
-    if inspect.isfunction(getattr(dpf, name))
+    name: getattr(dpf, name) for name in dir(dpf) if inspect.isfunction(getattr(dpf, name))
 }
 METHODS = {
     f".{name}": method

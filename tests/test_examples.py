@@ -71,6 +71,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_theorem_of_the_accuracy_note_comes_out_to_all_digits(tmp_path):
     done = run(PAPERS / "accuracy_2020.py", "--quick", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

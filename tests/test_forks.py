@@ -123,6 +123,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.full
 def test_a_process_forks_once_the_package_has_imported_what_it_needs(tmp_path):
     (tmp_path / "tqdm.py").write_text("import time\ntime.sleep(0.5)\n")
     root = Path(__file__).resolve().parents[1]

@@ -103,7 +103,7 @@ def spoil(draw, sound, folder):
 def test_damaged_files_have_an_exit_code_and_one_line(sound, tmp_path, capsys, seed):
     draw = random.Random(seed)
     seen = set()
-    for _ in range(300):
+    for _ in range(100):
         path = spoil(draw, sound, tmp_path)
         command = "ledger" if path.suffix == ".ledger" else draw.choice(["show", "verify"])
         code = main([command, str(path)])

@@ -27,11 +27,16 @@ def run(command, folder):
 @pytest.mark.parametrize(
     "command",
     [
-        "ledger good.ledger >&-",
         "ledger good.ledger > /dev/full",
-        "verify no.csv 2>&-",
-        "verify no.csv 2> /dev/full",
-        "--help > /dev/full",
+        *(
+            pytest.param(command, marks=pytest.mark.full)
+            for command in (
+                "ledger good.ledger >&-",
+                "verify no.csv 2>&-",
+                "verify no.csv 2> /dev/full",
+                "--help > /dev/full",
+            )
+        ),
     ],
 )
 def test_what_cannot_be_said_is_a_failure(folder, command):
@@ -41,6 +46,7 @@ def test_what_cannot_be_said_is_a_failure(folder, command):
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.full
 def test_a_stream_that_is_not_needed_may_be_closed(folder):
     assert run("ledger good.ledger 2>&-", folder).returncode == SOUND
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import csv, locale, logging, os, signal, sys, warnings
 import numpy as np, pandas as pd
@@ -46,6 +48,7 @@ compare("release")
 """
 
 
+@pytest.mark.full
 def test_an_import_and_a_release_change_nothing_of_the_process(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, cwd=tmp_path

@@ -73,6 +73,7 @@ def test_a_project_is_checked(name, tmp_path):
     assert CHECKERS[name](tmp_path) == marked
 
 
+@pytest.mark.full
 def test_what_is_right_runs():
     compile("\n".join(lines("right.py")), "right.py", "exec")
     done = subprocess.run(

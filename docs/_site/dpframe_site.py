@@ -42,6 +42,15 @@ def _shorten(
     return (short_signature(value) if is_method else signature), answered
 
 
+def _leave_out_keywords(
+    _app: Sphinx, _what: str, name: str, _value: Any, _options: object, lines: list[str]
+) -> None:
+    """Leave out of a method what the function that it refers to describes on this site."""
+    start = "Parameters"
+    if name.startswith("dpframe.DPAccessor.") and "`dpframe." in lines[0] and start in lines:
+        del lines[lines.index(start) :]
+
+
 class CodeOrLink(SphinxRole):
     """What stands in single backticks in a docstring: a link if it names something, else code."""
 
@@ -99,4 +108,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.connect("source-read", _fill)
     app.connect("autodoc-process-signature", _shorten)
+    app.connect("autodoc-process-docstring", _leave_out_keywords, priority=1)
     return {"version": dpf.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

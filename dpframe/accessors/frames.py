@@ -171,7 +171,10 @@ class DPAccessor(PrivateAccessor):
         self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False,
         chosen: Literal["keys"] | None = None, join: bool = False,
     ) -> pd.DataFrame:  # fmt: skip
-        """Return confidence intervals of every released cell; see `dpframe.interval`."""
+        """Return confidence intervals of every released cell; see `dpframe.interval`.
+
+        Example: `released.dp.interval(0.9, join=True)`.
+        """
         flags = {"simultaneous": simultaneous, "sampling": sampling, "join": join}
         return interval(self._frame, level, chosen=chosen, **flags)
 
@@ -179,7 +182,10 @@ class DPAccessor(PrivateAccessor):
         self, method: DenoiserName = "auto", *, columns: Hashable | list[Hashable] | None = None,
         graph: object = None, across: Across | None = None, **options: Any,
     ) -> pd.DataFrame:  # fmt: skip
-        """Add denoised columns beside the released ones; see `dpframe.denoise`."""
+        """Add denoised columns beside the released ones; see `dpframe.denoise`.
+
+        Example: `released.dp.denoise()`.
+        """
         return denoise(self._frame, method, columns=columns, graph=graph, across=across, **options)
 
     @property
@@ -261,7 +267,7 @@ class DPAccessor(PrivateAccessor):
         return relative(self._frame, along, to, level, column=column)
 
     def independence(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
-        """Test whether two groupings of released counts are independent; `dpframe.independence`."""
+        """Test whether groupings of released counts are independent; see `dpframe.independence`."""
         return independence(self._frame, column, level)
 
     def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
@@ -306,7 +312,15 @@ class DPAccessor(PrivateAccessor):
         return suppress.nlargest(self._frame, n, column)
 
     def nsmallest(self, n: int, column: Hashable | None = None) -> pd.DataFrame:
-        """Keep the rows with the smallest values of a released column; see `.dp.nlargest`."""
+        """Keep the rows with the smallest values of a released column; see `.dp.nlargest`.
+
+        Parameters
+        ----------
+        n
+            How many.
+        column
+            The column; `None`: the only one.
+        """
         return suppress.nsmallest(self._frame, n, column)
 
     def round(

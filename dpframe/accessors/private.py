@@ -108,7 +108,10 @@ class PrivateAccessor:
         ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
         confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
     ) -> Self:  # fmt: skip
-        """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
+        """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor.
+
+        Example: `df.dp.declare(privacy_unit="rider", max_rows=3, keys={"zone": ["A", "B"]})`.
+        """
         declare(self._frame, **_others(locals()))
         return self
 
@@ -154,7 +157,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
+        """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`.
+
+        Example: `df.dp.ranges("fare", 8, by="zone", epsilon=1)`.
+        """
         return self._release(binned.ranges, locals())
 
     def quantile(
@@ -169,6 +175,8 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
+
+        Example: `df.dp.quantile("fare", [0.25, 0.5, 0.75], by="zone", epsilon=1)`.
 
         They are read off a release of ranges, or selected with `mechanism="select"`. Of a frame
         that is a release of ranges, `.dp.quantile(q)` reads them off for nothing.
@@ -188,7 +196,10 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
         **named: AggregatePart,
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:  # fmt: skip
-        """Release tables by several sets of columns that agree; see `dpframe.margins`."""
+        """Release tables by several sets of columns that agree; see `dpframe.margins`.
+
+        Example: `df.dp.margins(["zone", "day"], ways=1, epsilon=1)`.
+        """
         return cast(dict[tuple[Hashable, ...], pd.DataFrame], self._release(margins, locals()))
 
     def count(
@@ -201,7 +212,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
+        """Release the number of rows per group; see `dpframe.count` and `dpframe.release`.
+
+        Example: `df.dp.count(["zone", "day"], where="fare > 10", epsilon=1)`.
+        """
         return self._release(counts.count, locals())
 
     def rate(
@@ -214,7 +228,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
+        """Release the share of rows that satisfy a condition; see `dpframe.rate`.
+
+        Example: `df.dp.rate("fare > 10", by="zone", epsilon=1)`.
+        """
         return self._release(counts.rate, locals())
 
     def sum(
@@ -228,7 +245,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
+        """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`.
+
+        Example: `df.dp.sum("fare", by="zone", epsilon=1)`.
+        """
         return self._release(of_columns.sum, locals())
 
     def mean(
@@ -241,7 +261,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
+        """Release means of columns per group; see `dpframe.mean` and `dpframe.release`.
+
+        Example: `df.dp.mean("fare", by="zone", epsilon=1)`.
+        """
         return self._release(of_columns.mean, locals())
 
     def var(
@@ -254,7 +277,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
+        """Release variances of columns per group; see `dpframe.var` and `dpframe.release`.
+
+        Example: `df.dp.var("fare", epsilon=1)`.
+        """
         return self._release(of_columns.var, locals())
 
     def std(
@@ -267,7 +293,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
+        """Release standard deviations per group; see `dpframe.std` and `dpframe.release`.
+
+        Example: `df.dp.std("fare", epsilon=1)`.
+        """
         return self._release(of_columns.std, locals())
 
     def cov(
@@ -280,7 +309,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`."""
+        """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`.
+
+        Example: `df.dp.cov("fare", "tip", epsilon=1)`.
+        """
         return self._release(of_columns.cov, locals())
 
     def corr(
@@ -293,7 +325,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
+        """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`.
+
+        Example: `df.dp.corr("fare", "tip", epsilon=1)`.
+        """
         return self._release(of_columns.corr, locals())
 
     def slope(
@@ -306,7 +341,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
+        """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`.
+
+        Example: `df.dp.slope("fare", "tip", epsilon=1)`.
+        """
         return self._release(of_columns.slope, locals())
 
     def histogram(
@@ -319,7 +357,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
+        """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`.
+
+        Example: `df.dp.histogram("fare", [0, 10, 20, 50], epsilon=1)`.
+        """
         return self._release(binned.histogram, locals())
 
     def units(
@@ -331,7 +372,10 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
+        """Release the number of units per group; see `dpframe.units` and `dpframe.release`.
+
+        Example: `df.dp.units(by="zone", epsilon=1)`.
+        """
         return self._release(counts.units, locals())
 
     def aggregate(
@@ -344,7 +388,10 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
         **named: AggregatePart,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release several outputs by the same groups; see `dpframe.aggregate`."""
+        """Release several outputs by the same groups; see `dpframe.aggregate`.
+
+        Example: `df.dp.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare"), epsilon=1)`.
+        """
         return self._release(aggregate, locals())
 
     @overload
@@ -378,7 +425,10 @@ class PrivateAccessor:
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
     ) -> Any:  # fmt: skip
-        """Release a query, or a dict of them at once; see `dpframe.release`."""
+        """Release a query, or a dict of them at once; see `dpframe.release`.
+
+        Example: `df.dp.release({"all": dpf.count(), "zones": dpf.count("zone")}, epsilon=1)`.
+        """
         return release(self._frame, query, **_others(locals()))
 
     def plan(
@@ -389,18 +439,7 @@ class PrivateAccessor:
         within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         denoise: DenoiserName | None = None, graph: object = None,
     ) -> ReleasePlan:  # fmt: skip
-        """Plan a release without making it; reads no rows and spends nothing.
-
-        Parameters
-        ----------
-        query
-            As for `dpframe.release`.
-        epsilon, delta, mu, rho, share, part, mechanism, privacy_unit
-            See `dpframe.options.Spending`.
-        within, rows, useful
-            See `dpframe.options.Aim`.
-        denoise, graph
-            See `dpframe.options.Memo`.
+        """Plan a release: no row is read and nothing is spent; see `dpframe.release`.
 
         Returns
         -------
@@ -427,7 +466,10 @@ class PrivateAccessor:
     def diagnose(
         self, query: Request | None = None, *, groups: bool = False, part: object = None
     ) -> Any:
-        """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
+        """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`.
+
+        Example: `df.dp.diagnose(dpf.count("zone"))`.
+        """
         return diagnose(self._frame, query, groups=groups, part=part)
 
     def discover(
@@ -438,7 +480,10 @@ class PrivateAccessor:
         part: object = None, mechanism: DiscoveryMechanism = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Find the groups that may be published; see `dpframe.discover`."""
+        """Find the groups that may be published; see `dpframe.discover`.
+
+        Example: `df.dp.discover("zone", max_groups=1, epsilon=1, delta=1e-6)`.
+        """
         return self._release(discover, locals())
 
     def suggest_caps(
@@ -448,7 +493,10 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`."""
+        """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`.
+
+        Example: `df.dp.suggest_caps("zone", epsilon=1)`.
+        """
         return self._release(suggest_caps, locals())
 
     def suggest_bounds(
@@ -460,7 +508,10 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
     ) -> pd.DataFrame:  # fmt: skip
-        """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`."""
+        """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`.
+
+        Example: `df.dp.suggest_bounds("fare", epsilon=1)`.
+        """
         return self._release(suggest_bounds, locals())
 
     @property

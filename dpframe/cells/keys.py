@@ -18,6 +18,7 @@ from dpframe.forks import cached_property
 
 _MISSING = ["missing"]
 _MIDNIGHT = time()
+_SECONDS = "2026-01-31T00:00:00"
 
 
 def alter(why: str) -> CertificateError:
@@ -69,11 +70,48 @@ def listed(keys: pd.Index) -> list[Any]:
     return objects
 
 
-def _write_keys(keys: pd.Index) -> list[Any]:
-    """Write keys as JSON: whole numbers and texts, which are what they are, at once."""
-    if are_whole(keys):
-        return listed(keys)
-    return [*map(str if _family(keys) == "text" else write_key, listed(keys))]
+def _bytes_of(keys: pd.Index) -> bytes:
+    """Write keys: numbers as such, others as JSON, texts in it at once."""
+    if _packed_dtype(_dtype_of(keys)) is not None:
+        return np.asarray(_integers(keys), "<i8").tobytes()
+    write = str if _family(keys) == "text" else write_key
+    return json.dumps([*map(write, listed(keys))]).encode("utf-8", "surrogatepass")
+
+
+def _dtype_of(keys: pd.Index) -> str:
+    """Return the dtype that is written of keys: "object" stands for one that would not be read."""
+    dtype = str(keys.dtype)
+    packed = _packed_dtype(dtype)
+    if packed is not None:
+        return dtype if packed == keys.dtype else "object"
+    return dtype if re.fullmatch(DTYPES, dtype) and not re.fullmatch(_PACKED, dtype) else "object"
+
+
+def _packed_dtype(dtype: str) -> Any:
+    """Return a dtype of pandas whose keys are written as integers; `None`: they are JSON."""
+    if re.fullmatch(_PACKED, dtype) is None:
+        return None
+    try:
+        return pd.api.types.pandas_dtype(dtype)
+    except (ImportError, LookupError, TypeError, ValueError):  # a zone that has no name
+        return None
+
+
+def _integers(keys: pd.Index) -> np.ndarray:
+    """Return integers, and times as how many of their units they are from 1970 in UTC."""
+    if isinstance(keys, pd.DatetimeIndex | pd.TimedeltaIndex):
+        return keys.asi8
+    return keys.to_numpy()
+
+
+def _packed_keys(integers: np.ndarray, dtype: Any) -> pd.Index:
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        utc = pd.DatetimeIndex(integers.view(f"M8[{dtype.unit}]"), tz="UTC")
+        zoned: pd.Index = utc.tz_convert(dtype.tz)
+        return zoned
+    values = integers.view(dtype) if dtype.kind in _TIMES else integers.astype(dtype)
+    keys: pd.Index = pd.Index(values)
+    return keys
 
 
 def _write_float(number: float) -> Any:
@@ -156,6 +194,21 @@ def _texts_of(key: Any) -> set[str]:
     return texts
 
 
+def texts_of_times(times: pd.DatetimeIndex) -> list[str]:
+    """Write times as `str` does, whole seconds all at once."""
+    local = times.tz_localize(None)
+    seconds = local.to_numpy().astype("M8[s]")
+    if (seconds != local.to_numpy()).any():
+        return [*map(str, times)]
+    # a zero byte is in none of them
+    texts = "\0".join(np.datetime_as_string(seconds).tolist()).replace("T", " ").split("\0")
+    if times.tz is None or not len(times):
+        return texts
+    _, first, offsets = np.unique(local.asi8 - times.asi8, return_index=True, return_inverse=True)
+    written = [times[at].isoformat(timespec="seconds")[len(_SECONDS) :] for at in first]
+    return [text + written[offset] for text, offset in zip(texts, offsets.tolist(), strict=True)]
+
+
 class Factored(NamedTuple):
     """The values of a level: which of some keys each is, -1 for a missing one."""
 
@@ -210,10 +263,8 @@ class Level:
 
     def part(self) -> LevelPart:
         """Write it."""
-        dtype = str(self.keys.dtype)
-        known = re.fullmatch(DTYPES, dtype) is not None
-        keys = Zipped.listing(self.keys, _write_keys)
-        return LevelPart(token(self.name), dtype if known else "object", keys)
+        keys = Zipped.writing(self.keys, _bytes_of)
+        return LevelPart(token(self.name), _dtype_of(self.keys), keys)
 
     @classmethod
     def read(cls, part: LevelPart) -> "Level":
@@ -227,6 +278,10 @@ class Level:
         kept = part.keys.content
         if kept is not None:
             return cls(label_of(part.name), kept)
+        packed = _packed_dtype(part.dtype)
+        if packed is not None:
+            integers = np.frombuffer(part.keys.unzip(), "<i8")
+            return cls(label_of(part.name), _packed_keys(integers, packed))
         listed = part.keys.listed()
         plain = list not in {*map(type, listed)}
         read = listed if plain else [read_key(key) for key in listed]
@@ -313,16 +368,21 @@ def _intervals(keys: pd.Index, dtype: pd.IntervalDtype) -> pd.Index:
 
 
 def _family(keys: pd.Index) -> str:
-    """Say whether keys are all numbers, or all texts, which pandas finds quickly."""
+    """Say whether keys are all numbers, texts or times of one zone, which pandas finds quickly."""
     kind = getattr(keys.dtype, "kind", "O")
     if isinstance(keys.dtype, np.dtype) and kind in "iuf":
         return "number"
+    if isinstance(keys, pd.TimedeltaIndex):
+        return "duration"
+    if isinstance(keys, pd.DatetimeIndex):
+        return f"time in {keys.tz}"
     if kind in "OT" or isinstance(keys.dtype, pd.StringDtype):
         return "text" if pd.api.types.infer_dtype(keys, skipna=False) == "string" else "other"
     return "other"
 
 
 _TIMES = "mM"
+_PACKED = r"u?int(8|16|32|64)|(datetime64|timedelta64)\[[^\]]*\]"
 _A_SECOND = 1e6  # in microseconds
 
 

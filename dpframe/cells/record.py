@@ -30,7 +30,7 @@ from dpframe.cells.keys import (
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
-from dpframe.certificates.json_records import plain, read
+from dpframe.certificates.json_records import parse_json, plain, read
 from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
@@ -148,8 +148,9 @@ class Opened:
         record = self.promise.to_dict()
         origin = _origin_of(record) if self.base is None else self.base.certificate.table.origin
         record["table"]["origin"] = origin
-        record["digest"] = digest = _digest(record)
-        vars(self).setdefault("text", json.dumps(record))
+        text = json.dumps(record)
+        digest = _digest(text)
+        vars(self).setdefault("text", text.replace(_field(UNSEALED), _field(digest)))
         return replace(self.promise, table=replace(self.table, origin=origin), digest=digest)
 
     @cached_property
@@ -462,12 +463,17 @@ def _origin_of(record: Mapping[str, Any]) -> str:
     """Return the digest of what was released, and of the salt."""
     table = record["table"]
     released = [part for part in table["columns"] if part["definition"] is None]
-    return _digest([record["releases"], table["levels"], table["codes"], released, table["salt"]])
+    told = [record["releases"], table["levels"], table["codes"], released, table["salt"]]
+    return _digest(json.dumps(told))
 
 
-def _digest(record: Any) -> str:
-    text = json.dumps(record, sort_keys=True)
+def _digest(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _field(digest: str) -> str:
+    """Return how a record has its digest, that of its text without."""
+    return f'"digest": "{digest}"'
 
 
 class Carried(dict[str, str]):
@@ -549,38 +555,29 @@ def opened_of(carried: object) -> Opened:
     else:
         text = carried.get(RECORD) if isinstance(carried, dict) else None
         if not isinstance(text, str) or len(text) > _LONGEST:
-            raise UnreadableCertificateError(
-                "this certificate cannot be read: it is no text, or too long. Go back to what was "
-                "released."
-            )
-        opened = _OPENED.get(text) or _keep(_read(text, _parsed(text)))
+            raise _unreadable("it is no text, or too long")
+        opened = _OPENED.get(text) or _keep(_read(text))
     refuse_test(opened.releases)
     return opened
 
 
-def opened_from(record: object) -> Opened:
-    """Return a record that was read as JSON; see `opened_of`."""
-    text = json.dumps(record)
-    opened = _OPENED.get(text) or _keep(_read(text, record))
-    refuse_test(opened.releases)
-    return opened
+def _unreadable(why: object) -> UnreadableCertificateError:
+    rule = f"this certificate cannot be read: {why}"
+    return UnreadableCertificateError(f"{rule}. Go back to what was released.")
 
 
-def _parsed(text: str) -> Any:
+def _read(text: str) -> Opened:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _read(text: str, found: Any) -> Opened:
+        found = parse_json(text)
+    except ValueError as error:
+        raise _unreadable(error) from None
     version = found.get("format") if isinstance(found, dict) else None
     known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
     if known and version != FORMAT:
         ours = f"this certificate has format {version}, and this version reads {FORMAT}"
         raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
     certificate = read(Certificate, found, "this certificate", text)
-    if _digest({**found, "digest": UNSEALED}) != certificate.digest:
+    if _digest(text.replace(_field(certificate.digest), _field(UNSEALED))) != certificate.digest:
         raise CertificateError(
             "this frame is not what its certificate was given for: the certificate itself was "
             "changed. Go back to the released frame."
@@ -589,9 +586,7 @@ def _read(text: str, found: Any) -> Opened:
     try:
         _ = opened.levels, opened.columns, opened.codes  # all of it is read, as it may be damaged
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-        raise UnreadableCertificateError(
-            f"this certificate cannot be read: {error}. Go back to what was released."
-        ) from None
+        raise _unreadable(error) from None
     return opened
 
 

@@ -23,7 +23,7 @@ Microseconds: TypeAlias = Annotated[int, records.Limits(ge=-(2**63), lt=2**63)]
 
 
 class TimesPart(records.Record):
-    """WrittenBounds of a column of durations or points in time, and how it is counted.
+    """Bounds of a column of durations or points in time, and how it is counted.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class TimesPart(records.Record):
     origin
         Where points in time are counted from, in microseconds since 1970; 0 for durations.
     bounds
-        WrittenBounds in microseconds, of durations or since 1970.
+        Bounds in microseconds, of durations or since 1970.
     zone
         The time zone, if the points in time have one.
     """

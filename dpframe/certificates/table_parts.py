@@ -7,7 +7,7 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,6 @@ Dtype: TypeAlias = Annotated[str, records.Limits(pattern=f"^{DTYPES}$")]
 """The dtypes that are read: another, from a file, may ask for any amount of memory."""
 Token: TypeAlias = str
 """A label or a key with its kind, as JSON."""
-_Content = TypeVar("_Content")
 
 
 class Zipped(records.Held):
@@ -48,9 +47,9 @@ class Zipped(records.Held):
         return cls.holding(_content=records.owned(np.ravel(numbers), dtype))
 
     @classmethod
-    def listing(cls, content: _Content, listed: Callable[[_Content], list[Any]]) -> "Zipped":
-        """Keep an object, and how it is listed as JSON."""
-        return cls.holding(_content=content, _listed=listed)
+    def writing(cls, content: Any, write: Callable[[Any], bytes]) -> "Zipped":
+        """Keep an object, and how it is written."""
+        return cls.holding(_content=content, _bytes_of=write)
 
     @property
     def content(self) -> Any:
@@ -58,11 +57,8 @@ class Zipped(records.Held):
         return vars(self).get("_content")
 
     def _write(self, content: Any) -> str:
-        listed = vars(self).get("_listed")
-        if listed is None:
-            plain = content.tobytes()
-        else:
-            plain = json.dumps(listed(content)).encode("utf-8", "surrogatepass")
+        bytes_of = vars(self).get("_bytes_of", np.ndarray.tobytes)
+        plain = bytes_of(content)
         return base64.b64encode(zlib.compress(plain, _FASTEST)).decode("ascii")
 
     def unzip(self) -> bytes:
@@ -114,8 +110,9 @@ class LevelPart(records.Record):
     dtype
         Their dtype in pandas.
     keys
-        The keys, each once, as a list in JSON: texts, numbers and truths as they are, and others
-        as a list of their kind and what it takes to write them.
+        The keys, each once: integers, and times in the unit of the dtype, as numbers of 64 bits;
+        others as a list in JSON, in which texts, numbers and truths are as they are, and the rest
+        is a list of its kind and what it takes to write it.
     """
 
     name: Token

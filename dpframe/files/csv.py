@@ -27,10 +27,11 @@ from dpframe.cells.keys import (
     listed,
     numbers_of,
     series_of,
+    texts_of_times,
     token,
 )
 from dpframe.cells.locate import Place
-from dpframe.cells.record import Opened, carry, opened_from
+from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
@@ -53,6 +54,7 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 _BROKEN = (csv.Error, *_FAULTS)
 _ROWS, _COLUMNS, _CELLS = range(3)
 _ZERO = "\0"
+_CERTIFICATE = ', "certificate": '
 
 
 class Sidecar(json_records.Record):
@@ -146,14 +148,14 @@ def write_csv(released: pd.DataFrame, path: _Path, *, escape_formulas: bool = Fa
     if not isinstance(escape_formulas, bool):
         raise QueryError.about("escape_formulas", "must be True or False", escape_formulas)
     shown = look(released)
-    certificate = reduced(shown).certificate.to_dict()
+    record = reduced(shown).text
     table = _Table(shown, escape_formulas)
     try:
         text = table.text().encode()
     except UnicodeEncodeError:
         raise _no_form("a key or a label that is no valid Unicode") from None
-    layout = json_records.plain(table.sidecar())
-    beside = json.dumps({**layout, "certificate": certificate}, indent=1).encode()
+    layout = json.dumps(json_records.plain(table.sidecar()))
+    beside = f"{layout[:-1]}{_CERTIFICATE}{record}}}".encode()
     place = at_the_door(looking=True).place(place)
     place.write_bytes(text)
     sidecar_of(place).write_bytes(beside)
@@ -243,22 +245,17 @@ def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
     if not beside.is_file():
         raise _unreadable(beside, "is a folder, a device or a pipe, not a file")
     try:
-        text = beside.read_bytes()
-        json_records.check_json(text)
-        found = json.loads(text, object_pairs_hook=_once)
-    except json_records.ExcessError as error:
-        raise _unreadable(beside, f"is no certificate: {error}") from None
-    except _BROKEN:
-        what = "is damaged, or no certificate of a CSV file: it is not JSON in which each name"
-        raise _unreadable(beside, f"{what} comes once") from None
+        found, record = _split(beside.read_bytes().decode())
+    except ValueError as error:
+        what = f"is damaged, or no certificate of a CSV file: {error}"
+        raise _unreadable(beside, what) from None
     version = found.get("format") if isinstance(found, dict) else None
     if type(version) is not int or version != _FORMAT:  # True is no format
         known = f"is not a certificate of a CSV file in format {_FORMAT}, which this version reads"
         raise _unreadable(beside, f"{known}; its format is {version!r:.40}")
-    certificate = found.pop("certificate", None)
     sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
     try:
-        return sidecar, opened_from(certificate)
+        return sidecar, opened_of({RECORD: record})
     except UnreadableCertificateError as error:
         raise UnreadableCertificateError(f"{beside.name!r} is of no use: {error}") from None
 
@@ -267,16 +264,21 @@ def _unreadable(beside: Path, what: str) -> UnreadableCertificateError:
     return UnreadableCertificateError(f"{beside.name!r} {what}. {_ANEW}")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse an object that says something twice: readers of JSON differ in which they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name comes twice")
-    return found
+def _split(text: str) -> tuple[Any, str]:
+    """Return what is said of the layout, and the text of the certificate, which comes last."""
+    end = text.find(_CERTIFICATE)
+    if end >= 0:
+        layout = json_records.parse_json(text[:end] + "}")
+        return layout, text[end + len(_CERTIFICATE) : text.rfind("}")]
+    found = json_records.parse_json(text)  # written anew by another program
+    certificate = found.pop("certificate", None) if isinstance(found, dict) else None
+    return found, json.dumps(certificate)
 
 
 def _texts(values: Iterable[Any]) -> list[str]:
     """Write keys or labels; a missing one is empty."""
+    if isinstance(values, pd.DatetimeIndex):
+        return texts_of_times(values)
     texts = listed(values) if isinstance(values, pd.Index) else [*values]
     if {*map(type, texts)} != {str}:
         texts = ["" if value is None else str(value) for value in texts]
@@ -467,23 +469,32 @@ class _Reader:
         plain = dict(enumerate(self.sidecar.dtypes, depth))
         of_keys = {number: self._dtype_of_keys((_ROWS, number)) for number in range(depth)}
         dtypes: dict[Any, Any] = {
-            at: dtype if dtype in _NUMBERS else object for at, dtype in {**of_keys, **plain}.items()
+            at: dtype for at, dtype in {**of_keys, **plain}.items() if dtype in _NUMBERS
         }
+        texts = dict.fromkeys({*range(width)} - dtypes.keys(), object)
         if not self.sidecar.rows:
             if stream.read().strip():
                 raise ValueError("another number of rows")
-            return pd.DataFrame({at: pd.Series(dtype=dtypes[at]) for at in range(width)})
-        found: pd.DataFrame = pd.read_csv(
-            stream,
-            header=None,
-            names=range(width),
-            index_col=False,
-            dtype=dtypes,
-            keep_default_na=False,
-            na_values={at: [""] for at, dtype in dtypes.items() if dtype is not object},
-            skip_blank_lines=False,
-            **_EXACT,
-        )
+            all_dtypes = {**texts, **dtypes}
+            return pd.DataFrame({at: pd.Series(dtype=all_dtypes[at]) for at in range(width)})
+        start = stream.tell()
+        found: pd.DataFrame
+        for of_texts in ({}, texts):  # found out by pandas, texts take half the time
+            stream.seek(start)
+            found = pd.read_csv(
+                stream,
+                header=None,
+                names=range(width),
+                index_col=False,
+                dtype={**dtypes, **of_texts},
+                keep_default_na=False,
+                na_values={at: [""] for at in dtypes},
+                skip_blank_lines=False,
+                low_memory=False,
+                **_EXACT,
+            )
+            if all(pd.api.types.is_string_dtype(found[at]) for at in texts):
+                break
         if len(found) != self.sidecar.rows:
             raise ValueError("another number of rows")
         return found
@@ -515,15 +526,18 @@ class _Reader:
             if (found < 0).any():
                 raise ValueError("another key")
             return keys.take(found).rename(name)
+        keys = pd.Index([]) if level is None else self.opened.shown_keys(level)
+        plain = not self.sidecar.escaped_formulas
+        if plain and keys.equals(pd.Index(texts)):  # as released
+            return keys.rename(name)
+        written = _texts(keys)
+        if plain and texts.tolist() == written:
+            return keys.rename(name)
         codes, known = pd.factorize(texts)
         unique: list[str] = [*known]
         if self.sidecar.escaped_formulas:
             unique = [*map(_plain, unique)]
         if level is not None:
-            keys = self.opened.shown_keys(level)
-            written = _texts(keys)
-            if unique == written:  # in the order of the release
-                return keys.take(codes).rename(name)
             places = dict(zip(written, range(len(written)), strict=True))
             found = np.fromiter(map(places.__getitem__, unique), np.intp, len(unique))
             return keys.take(found[codes]).rename(name)

@@ -29,7 +29,7 @@ def _check_parquet(path: Path) -> None:
     if size > max(_MOST_BYTES, _MOST_RATIO * path.stat().st_size):
         raise ExcessError("it holds more values than a release in a file of its size.")
     for name in _METADATA:  # pandas parses all that is there
-        check_json((described.metadata or {}).get(name, b""))
+        check_json((described.metadata or {}).get(name, b"").decode("latin-1"))
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

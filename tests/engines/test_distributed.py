@@ -72,6 +72,7 @@ def test_releases_are_those_of_one_frame(client, unit):
     assert released[0]["n"].tolist() == [108, 108]
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("partitions", [2, 70])
 def test_no_unit_adds_more_than_its_caps(client, partitions):
@@ -82,6 +83,7 @@ def test_no_unit_adds_more_than_its_caps(client, partitions):
     assert found.tolist() == [[5] * 12, [1] * 12]
 
 
+@pytest.mark.full
 def test_many_keys_are_sent_once(client):
     keys = pd.RangeIndex(300_000)
     task = Task(Cells((KeyAxis("i", keys),)), (Term("rows"),))
@@ -94,6 +96,7 @@ def test_many_keys_are_sent_once(client):
     assert found.sum() == 8 * 36
 
 
+@pytest.mark.full
 def test_errors_of_workers_quote_nothing(client):
     def fail(part):
         raise LookupError("the disk is gone")

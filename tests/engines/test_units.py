@@ -1,4 +1,4 @@
-"""Units are told apart as in a dict, and working on them in groups and threads changes nothing."""
+"""Working on units in groups and threads changes nothing."""
 
 from unittest import mock
 
@@ -10,76 +10,9 @@ from hypothesis import strategies as st
 from support.randomness import SYSTEM
 
 from dpframe.engines import units as grouping
-from dpframe.engines.units import Units, unit_codes
+from dpframe.engines.units import Units
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
-
-
-class Unhashable:
-    def __hash__(self):
-        raise RuntimeError("private")
-
-
-STAMPS = [
-    pd.Timestamp("2024-01-01"),
-    pd.NaT,
-    pd.Timestamp("2262-01-01"),
-    pd.Timestamp("2024-01-01"),
-]
-MISSING = (None, np.nan)
-
-
-@pytest.mark.parametrize(
-    ("values", "dtype"),
-    [
-        ([-128, 127, -128, 0], "int8"),
-        ([2**63 - 1, -(2**63), 0, 0], "int64"),
-        ([2**64 - 1, 0, 2**64 - 1], "uint64"),
-        ([2**64 - 1, 2**64 - 2, 2**64 - 1], "uint64"),
-        ([True, False, True], "bool"),
-        ([0.0, -0.0, np.nan, 1.5, np.inf], "float64"),
-        ([1, 1 + 1j, 1], "complex128"),
-        ([1, None, 2**53 + 1, 2**53, 1], "Int64"),
-        ([True, None, True], "boolean"),
-        ([2**40, None, 1, 2**40], "int64[pyarrow]"),
-        ([0.5, None, 0.5], "double[pyarrow]"),
-        (["a", None, "b", "a", ""], "str"),
-        (["a", None, "b", "a", ""], "string[pyarrow]"),
-        (["a", None, "b", "a"], "string[python]"),
-        (["a", None, "b", "a", "\ud800"], "object"),
-        ([1, True, 1.0, "1", 2, "1", None, pd.NA, np.nan, pd.NaT, (1, 2), (1, 2)], "object"),
-        (["a", None, "b", "a"], "category"),
-        (STAMPS, "datetime64[ns]"),
-        (STAMPS, "datetime64[s, UTC]"),
-        (STAMPS, "period[D]"),
-        ([0, 0, 1, 1], "Sparse[int]"),
-        ([], "int64"),
-        ([], "object"),
-        ([None, None], "float64"),
-    ],
-)
-def test_units_are_told_apart_as_in_a_dict(values, dtype):
-    column = pd.Series(values, dtype=dtype)
-    known = {}
-    boxed = [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
-    expected = [None if unit is None else known.setdefault(unit, len(known)) for unit in boxed]
-    codes, count = unit_codes([column])
-    assert all(
-        (code == count) == (unit is None) for code, unit in zip(codes, expected, strict=True)
-    )
-    assert len(set(zip(codes.tolist(), expected, strict=True))) == len(set(expected))
-    assert codes.min(initial=0) >= 0
-    assert codes.max(initial=0) <= count
-
-
-def test_units_that_cannot_be_hashed_are_dropped():
-    column = pd.Series([Unhashable(), [1], "a", {}, 2, "a"], dtype=object)
-    codes, count = unit_codes([column])
-    assert (codes == count).tolist() == [True, True, False, True, False, False]
-    assert codes[2] == codes[5] != codes[4]
-    mask = Units([column]).choose(np.zeros(6, np.uint8), 1, Caps(rows=5), SYSTEM)
-    assert mask.tolist() == [False, False, True, False, True, True]
-
 
 WORD = 0x9E3779B97F4A7C15
 COLUMNS = {

@@ -22,6 +22,8 @@ KEYS = {
     "texts in an object index": pd.Index(["a", "b"], dtype=object),
     "texts of the extension type": pd.Index(["a", "NA"], dtype="string"),
     "one empty text": [""],
+    "texts of digits": ["007", "7", "-0", "1e3"],
+    "texts of truths": ["True", "False"],
     "integers": [7, -2, 0],
     "small integers": pd.Index([7, -2], dtype="int8"),
     "large integers": pd.Index([2**64 - 1, 0], dtype="uint64"),

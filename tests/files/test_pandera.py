@@ -264,6 +264,7 @@ def test_changed_frames_have_no_schema():
             dpf.schema(frame)
 
 
+@pytest.mark.full
 def test_pandera_is_imported_when_asked_for():
     code = "import sys, dpframe.files.pandera; sys.exit('pandera' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

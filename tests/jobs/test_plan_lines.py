@@ -155,6 +155,7 @@ for path in sorted(Path(sys.argv[1]).glob("*.toml")):
 """
 
 
+@pytest.mark.full
 def test_no_plan_takes_long_to_be_refused(tmp_path):
     for name, (text, _) in SLOW.items():
         (tmp_path / f"{name}.toml").write_text(text)

@@ -73,6 +73,7 @@ def test_what_cannot_be_printed_was_spent_nevertheless(plan, streams):
     assert releases(plan) == 1
 
 
+@pytest.mark.full
 @on_linux
 def test_what_was_printed_by_others_does_not_change_the_code(plan):
     """Python would flush it when it ends, and leave with 120."""

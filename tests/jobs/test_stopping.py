@@ -149,7 +149,11 @@ def test_a_process_leaves_as_schedulers_expect(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
 @pytest.mark.parametrize(
-    "spins", ["sum(itertools.repeat(0))", "while True:\n try: time.sleep(9)\n except: pass"]
+    "spins",
+    [
+        "sum(itertools.repeat(0))",
+        pytest.param("while True:\n try: time.sleep(9)\n except: pass", marks=pytest.mark.full),
+    ],
 )
 def test_an_import_that_never_ends_answers_signals(tmp_path, spins):
     """In C, no handler of Python is ever called; and code may catch whatever a handler raises."""
@@ -171,6 +175,7 @@ def test_an_import_that_never_ends_answers_signals(tmp_path, spins):
     assert code == -signal.SIGTERM
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is what it is")
 def test_ctrl_break_of_windows_is_heard_as_ctrl_c():
     script = (

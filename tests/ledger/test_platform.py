@@ -99,6 +99,7 @@ print(round(float(frame.dp.count(epsilon=50)["count"].iloc[0]), -2))
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(platform.resource is None, reason="files have no limit there")
 def test_a_release_fits_under_256_open_files():
     done = subprocess.run(
@@ -128,7 +129,9 @@ def test_processes_that_are_started_anew_spend_one_budget(tmp_path):
     assert len(Ledger(path).entries) == 3
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(e, marks=pytest.mark.full) for e in ("cp1252", "utf-8"))]
+)
 def test_what_a_console_cannot_print_is_escaped(tmp_path, encoding):
     plan = planned(tmp_path, ("trips {month}", "trips \u2192 \u0161 {month}"))
     line = [sys.executable, "-m", "dpframe", "preview", str(plan), "--set", "month=2024-03"]
@@ -142,6 +145,7 @@ def test_what_a_console_cannot_print_is_escaped(tmp_path, encoding):
     assert ("\u0161" in shown) == (encoding != "ascii")
 
 
+@pytest.mark.full
 def test_no_file_is_read_in_the_encoding_of_the_system(tmp_path):
     plan = planned(tmp_path)
     script = f"""

@@ -268,6 +268,7 @@ def test_a_process_forked_while_a_thread_is_at_work_is_not_stuck(path, kept, act
         thread.join()
 
 
+@pytest.mark.full
 def test_a_new_process_opens_what_another_left(path):
     script = (
         "import sys, pickle; ledger = pickle.loads(bytes.fromhex(sys.argv[1])); "

@@ -98,6 +98,7 @@ def test_legends_cover_nothing(kind, names, given):
         assert axes.figure.bbox.y1 >= box.y1
 
 
+@pytest.mark.full
 def test_legends_of_panels_cover_nothing():
     made = trips().dp.histogram(
         "fare", [0, 20, 60], "day", keys=range(7), epsilon=1, denoise="auto"

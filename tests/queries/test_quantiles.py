@@ -82,6 +82,10 @@ def test_candidates_are_increasing_numbers(candidates):
 def test_candidates_stand_in_place_of_bins():
     with raises(QueryError, "one of the two", parameter="candidates"):
         dpf.quantile("fare", 0.5, bins=10, candidates=[1, 2])
+
+
+@pytest.mark.full
+def test_candidates_are_a_million_at_most():
     with raises(QueryError, "at most", parameter="candidates"):
         dpf.quantile("fare", 0.5, candidates=range(2**20 + 1))
 

@@ -202,7 +202,7 @@ def asked(name):
 
 
 @pytest.mark.parametrize("spend", [{"epsilon": 4.0, "mechanism": "laplace"}, {"mu": 2.0}])
-@pytest.mark.parametrize("rows", [4, 60])
+@pytest.mark.parametrize("rows", [4, pytest.param(60, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", READ)
 def test_intervals_hold(name, rows, spend):
     groups = 500

@@ -211,7 +211,7 @@ def methods(frame):
 def functions(frame, made):
     """All functions with what they need, by name; those of a frame are given it."""
     found = {}
-    for name in (*dpf.__all__, "round", "sum"):
+    for name in dir(dpf):
         call = getattr(dpf, name)
         if not inspect.isfunction(call):
             continue

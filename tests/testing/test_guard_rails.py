@@ -219,19 +219,19 @@ def outside_of_tests(code: str, *options: str) -> str:
     return done.stderr
 
 
-def test_a_block_that_no_test_opens_warns():
-    assert outside_of_tests("dpt.record()") == ""
-    said = outside_of_tests("with dpt.seeded_noise(1): pass")
+def test_a_block_that_no_test_opens_or_that_is_never_closed_warns():
+    said = outside_of_tests("with dpt.seeded_noise(1): pass\nrun = dpt.record(); run.__enter__()")
     assert "<string>:2: DPFrameWarning: a testing block is open outside of a test" in said
+    assert said.count("was never closed") == 1
+
+
+@pytest.mark.full
+def test_blocks_that_are_closed_and_those_of_tests_warn_of_nothing():
+    assert outside_of_tests("dpt.record()") == ""
+    assert "was never closed" not in outside_of_tests("with dpt.record(): pass")
     in_a_test = "import unittest\nclass T(unittest.TestCase):\n def test(self):\n  "
     in_a_test += "with dpt.record(): pass\nunittest.main()"
     assert "DPFrameWarning" not in outside_of_tests(in_a_test)
-
-
-def test_a_block_that_is_never_closed_warns():
-    said = outside_of_tests("run = dpt.record(); run.__enter__()")
-    assert "was never closed" in said
-    assert "was never closed" not in outside_of_tests("with dpt.record(): pass")
 
 
 def test_commands_in_a_block_do_not_end_well(tmp_path, capsys):

@@ -1,0 +1,91 @@
+"""What `help` says of methods of `.dp`: a line for each keyword, from where it is described."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from textwrap import fill
+from typing import Any
+
+from dpframe.options import Aim, ChosenRows, Memo, Spending
+
+_SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+$|\Z)", re.MULTILINE | re.DOTALL)
+_REFERRED = re.compile(r"see `dpframe\.(\w+)`")
+_NEXT_SECTION = re.compile(r"\n(?=\w+\n-+\n)")
+_ELSEWHERE = re.compile(r"As (?:in|for) `(?:dpframe\.)?(\w+)`")
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z\"`])")
+_SHARED = (ChosenRows, Spending, Memo, Aim)
+_WIDTH = 96  # characters of a line, with what `help` puts before it
+
+
+def describe_methods(accessor: type, functions: Mapping[str, Any]) -> None:
+    """Add to each method that refers to a function what its keywords are.
+
+    Parameters
+    ----------
+    accessor
+        A class of methods, whose docstrings are changed.
+    functions
+        The functions of the same names.
+    """
+    for cls in accessor.__mro__:
+        for name, method in vars(cls).items():
+            referred = (
+                _REFERRED.search(method.__doc__ or "") if inspect.isfunction(method) else None
+            )
+            if referred is not None and name[0] != "_":
+                method.__doc__ = _described(method, functions[referred[1]], functions)
+
+
+def _described(
+    method: Callable[..., Any], function: Callable[..., Any], functions: Mapping[str, Any]
+) -> str:
+    """Write the docstring of a method with a line for each keyword."""
+    shared = {name: line for options in _SHARED for name, line in _lines(options).items()}
+    own = {name: line for name, line in _lines(function).items() if not line.startswith("See ")}
+    known = {**shared, **own}
+    names = [name for name in inspect.signature(method).parameters if name != "self"]
+    rows = [(name, _resolved(name, known.get(name, ""), functions)) for name in names]
+    before, *after = _NEXT_SECTION.split(inspect.getdoc(method) or "", maxsplit=1)
+    text = [before.rstrip(), "", "Parameters", "----------"]
+    for line, group in groupby(rows, key=lambda row: row[1]):
+        text.append(", ".join(name for name, _ in group))
+        text.append(fill(line, _WIDTH, initial_indent="    ", subsequent_indent="    "))
+    return "\n".join([*text, "", *after]).rstrip()
+
+
+def _lines(described: Any) -> dict[str, str]:
+    """Return the first sentence that a docstring says of each parameter."""
+    section = _SECTION.search(inspect.getdoc(described) or "")
+    lines: dict[str, str] = {}
+    for paragraph in re.split(r"^(?=\S)", section[1] if section else "", flags=re.MULTILINE):
+        names, _, body = paragraph.partition("\n")
+        sentence = _SENTENCE.split(" ".join(body.split()))[0]
+        lines |= {name.strip(" *"): sentence for name in names.split(",")}
+    if "queries" in lines:
+        lines["query"] = lines["queries"]  # as methods call it
+    return lines
+
+
+def _resolved(name: str, line: str, functions: Mapping[str, Any]) -> str:
+    """Follow a line that refers to another function to what is said there."""
+    elsewhere = _ELSEWHERE.match(line)
+    if elsewhere is None or elsewhere[1] not in functions:
+        return line
+    there = _lines(functions[elsewhere[1]]).get(name)
+    return line if there is None else _resolved(name, there, functions)
+
+
+def module_text(summary: str, public: Mapping[str, Any]) -> str:
+    """Write what the package says of itself: a line for each public name."""
+    lines = [
+        summary.strip(),
+        "",
+        "`help(df.dp.mean)` and `help(dpf.mean)` say more. Public names:",
+        "",
+    ]
+    for name, value in public.items():
+        first, *_ = (inspect.getdoc(value) or "").split("\n\n")
+        text = " ".join(first.split())
+        lines.append(fill(text, _WIDTH, initial_indent=f"{name:20}", subsequent_indent=" " * 20))
+    return "\n".join(lines)
