@@ -495,7 +495,7 @@ def test_ranges_and_selected_quantiles_are_described_as_such():
     how = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
     given = {"by": "zone", "keys": ["A", "B"], "bounds": (0, 100)}
     ranges = dpf.release(fares, dpf.ranges("fare", 10, **given), **how)
-    median = dpf.release(fares, dpf.quantile("fare", 0.5, **given), mechanism="select", **how)
+    median = dpf.release(fares, dpf.quantile("fare", [0.5], **given), mechanism="select", **how)
     binned, selected, both = dpf.report(ranges), dpf.report(median), dpf.report([ranges, median])
     for page in (binned, selected):
         assert "zone: 2 groups, written down in the call" in page
