@@ -62,11 +62,11 @@ class Spending:
         `epsilon tanh(epsilon / 2) = rho`. Laplace noise costs less: its epsilon is up to 15 %
         larger at 0.5.
     share
-        Part of the budget, in (0, 1]; shares of one kind of noise may add up to 1. It costs
-        `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
-        Laplace noise. After a release with `epsilon=`, it is thus a part of what is left. With
-        "auto", `units` without groups and searches may cost less, if the share is at most an eighth
-        of what is left, so that later noise of the other kind fits.
+        Part of the budget, in (0, 1]; shares of one kind of noise may add up to 1. After shares
+        that add up to S, a share s takes the part `s / (1 - S)` of what is left: of mu^2 for
+        Gaussian noise, of epsilon for Laplace noise. After a release with `epsilon=`, it is thus a
+        part of what is left. With "auto", `units` without groups and searches may cost less, if the
+        share is at most an eighth of what is left, so that later noise of the other kind fits.
     part
         The part of the data to read and spend from, such as 47 or "2024-03", if the ledger has a
         budget for every part; `None`: all parts, each of which spends.

@@ -64,19 +64,33 @@ def chance_shown(part):
     return 1 - (1 - tail) ** lone["labels"]
 
 
+def delta_of_groups(part, epsilon, replaced):
+    """Return the delta of numbers and groups together at an epsilon, of Gaussian noise."""
+    labels, scale = part["lone"]["labels"], mpf(part["scales"]["0"])
+    kept = (1 - chance_shown(part)) ** (mpf(1) / labels)
+    moved = (2 if replaced else 1) * labels
+    worst = mpf(0)
+    for alone in range(moved + 1):
+        hidden = min(alone, labels)
+        left, mu = epsilon + hidden * mp.log(kept), mp.sqrt(moved - alone) / scale
+        noise = delta_of(mu, left) if mu else max(mpf(0), 1 - mp.exp(left))
+        worst = max(worst, 1 - kept**hidden + noise)
+    return worst
+
+
 def delta_of(mu, epsilon):
     """Return the delta of Gaussian noise at an epsilon."""
     return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
 
 
-def epsilon_of(mu, delta):
+def epsilon_of(curve, delta):
     """Return the least epsilon at a delta, by bisection."""
     low, high = mpf(0), mpf(1)
-    while delta_of(mu, high) > delta:
+    while curve(high) > delta:
         high *= 2
     for _ in range(120):
         middle = (low + high) / 2
-        if delta_of(mu, middle) > delta:
+        if curve(middle) > delta:
             low = middle
         else:
             high = middle
@@ -110,8 +124,12 @@ def recompute(release):
         if part["lone"] is not None:
             extra += part["alike"] * chance_shown(part)
     mu, delta = mp.sqrt(squares), release["privacy_loss"]["delta"]
-    if mu and delta:
-        epsilon = epsilon_of(mu, mpf(delta) - extra)
+    first = release["witness"][0]
+    if mu and delta and first["lone"] and len(release["witness"]) == 1:
+        replaced = release["neighboring"] == "replace"
+        epsilon = epsilon_of(lambda e: delta_of_groups(first, e, replaced), mpf(delta))
+    elif mu and delta:
+        epsilon = epsilon_of(lambda e: delta_of(mu, e), mpf(delta) - extra)
     return mu, epsilon, extra
 
 

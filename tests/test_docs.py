@@ -34,6 +34,14 @@ def test_summaries_show_what_was_measured():
     page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert len(rows) > 12 and set(rows) <= set(measured)
+    suggested = (results / "suggestions.md").read_text(encoding="utf-8")
+    bold = [re.findall(r"\*\*([\d.]+)\*\*", line) for line in suggested.splitlines()]
+    medians = [row for row in bold if row]  # a median and a worst of caps, then of bounds
+    page = (ROOT / "docs" / "caps-and-bounds.md").read_text(encoding="utf-8")
+    caps, bounds = zip(*medians[:2], strict=True), [*zip(*medians[2:], strict=True)]
+    for line, rows in (("counts", [*caps]), ("sums", bounds[:2]), ("means", bounds[2:])):
+        shown = re.search(rf"^\| {line} with .*?\| (.*) \|$", page, re.MULTILINE)[1]
+        assert shown.split(" | ") == [number for pair in rows for number in pair]
     audit = " ".join((results / "audit.md").read_text(encoding="utf-8").split())
     page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
     for number in re.findall(r"(?<![\d.])\d+(?:\.\d+%?|e-\d+)|\b62\b", page):

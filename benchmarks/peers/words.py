@@ -181,7 +181,7 @@ compare small numbers: errors of 0.03 and 0.06, or 0.04 and 0.08 of a row.
 PREDICTIONS = """\
 Caps found by `suggest_caps`, for counts at epsilon 1, part of which the search spends. Numbers are
 ratios: the mean absolute error of a group over its error with the best fixed cap and the whole
-epsilon. Ten real tables ([one by one](../../docs/caps-and-bounds.md#how-good-it-is)), 40
+epsilon. Ten real tables ([one by one](suggestions.md)), 40
 suggestions each.
 
 The known optimum is a range. Its lower end is a rule that knows each table except its last bins;

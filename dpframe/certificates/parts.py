@@ -242,7 +242,7 @@ class LedgerPart(records.Record):
     budget
         The total that was declared.
     part
-        Part of the budget that this release took.
+        Part of the budget that this release took: the share, where one was asked for.
     used
         Part of the budget that was used then, this release included.
     of_part

@@ -9,8 +9,14 @@ from itertools import groupby
 from dpframe.checker.units import FilledCaps, worst_cells
 from dpframe.checker.witness import Found, LoneLabels, WitnessCells
 from dpframe.checker.words import count, words_of
+from dpframe.errors import PlanCheckError
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
+
+_MOST_MOVED = 2_000  # counts of which one after the other is looked at
+_NEAR = 1 + Fraction(1, 2**30)  # both are computed in floats
+_ALMOST = 1 - 2.0**-53  # a label that is always published
+_LARGEST_EXPONENT = 700.0  # of a float; what it is multiplied by is 0 there
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,42 @@ def chance_shown(law: Law, scale: float, lone: LoneLabels) -> Fraction:
     if tail == 1:
         return Fraction(1)
     return Fraction(-math.expm1(lone.labels * math.log1p(-tail)))
+
+
+def require_together(
+    one: LabelRound, neighboring: Neighboring, epsilon: Fraction, delta: Fraction
+) -> None:
+    """Refuse numbers and labels that together keep less than an epsilon and a delta.
+
+    Raises
+    ------
+    PlanCheckError
+        If they do.
+    """
+    ((labels, _),) = one.weights.items()
+    moved = (2 if neighboring == "replace" else 1) * labels
+    some = range(moved + 1) if moved <= _MOST_MOVED else (0, moved)
+    hidden = math.log1p(-min(_tail(one.law, one.scale, one.least - 1), _ALMOST))
+    deltas = [
+        -math.expm1(min(alone, labels) * hidden)
+        + _noise_delta(one, moved - alone, float(epsilon) + min(alone, labels) * hidden)
+        for alone in some
+    ]
+    kept = max(deltas) if moved <= _MOST_MOVED else sum(deltas)
+    if kept > delta * _NEAR:
+        wrong = f"numbers and labels keep delta = {kept:.6g} at epsilon = {float(epsilon):.6g}"
+        raise PlanCheckError.of(f"{wrong}, promised is {float(delta):.6g}")
+
+
+def _noise_delta(one: LabelRound, moved: int, epsilon: float) -> float:
+    """Return the delta of so many counts that move by 1, by complementary error functions."""
+    if one.law.norm == 1:
+        return 0.0 if moved / one.scale <= epsilon * float(_NEAR) else 1.0
+    if not moved:
+        return max(0.0, -math.expm1(epsilon))
+    mu = math.sqrt(moved) / one.scale
+    near, far = ((epsilon / mu + sign * mu / 2) / math.sqrt(2) for sign in (-1, 1))
+    return (math.erfc(near) - math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(far)) / 2
 
 
 def _tail(law: Law, scale: float, m: int) -> float:

@@ -642,10 +642,10 @@ class Ledger:
         Returns
         -------
         DataFrame
-            By release id: `released_at`, `what` and `mechanism`; `part`, the part of the budget
-            that it takes; the cost as `epsilon`, `mu` and `delta`, not a number where there is
-            none; `name`, `frame`, `unit`, `columns`, `user` and `note`; `of_part`, the part of the
-            data, where each has a budget; and `hash`, the head of the ledger then.
+            By release id: `released_at`, `what` and `mechanism`; `part`, the share asked for, or
+            else the part of the budget; the cost as `epsilon`, `mu` and `delta`, not a number where
+            there is none; `name`, `frame`, `unit`, `columns`, `user` and `note`; `of_part`, the
+            part of the data, where each has a budget; and `hash`, the head of the ledger then.
         """
         seen = self._look()
         releases = BudgetStatus.of(seen).releases

@@ -197,12 +197,18 @@ class BudgetStatus:
         """
         return self._parts([check_loss(loss)])[0]
 
-    def part_and_used(self, loss: PrivacyLoss) -> tuple[float, float]:
-        """Return `part` of a loss and `used`, which look for the same pot."""
-        found = self.pots.emptiest
-        if found is None:
-            return float(loss != PrivacyLoss()), 1.0
-        return _part(found[0], loss), float(found[1] / found[0].limit)
+    def part_and_used(self, entry: Entry) -> tuple[float, float]:
+        """Return the part of the budget that a release takes, and `used`."""
+        (part,) = self._parts_shown([entry])
+        return part, self.used
+
+    def _parts_shown(self, entries: Sequence[Entry]) -> list[float]:
+        """Return the share that each release asked for, or else the part that it takes."""
+        parts = self._parts([entry.loss for entry in entries])
+        return [
+            float(entry.spend.amount) if entry.spend.kind == "share" else part
+            for entry, part in zip(entries, parts, strict=True)
+        ]
 
     def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
         found = self.pots.emptiest
@@ -212,7 +218,10 @@ class BudgetStatus:
 
     @property
     def releases(self) -> pd.DataFrame:
-        """One row per release, with when, what, by whom, and at what cost."""
+        """One row per release, with when, what, by whom, and at what cost.
+
+        `part` is the share that was asked for, or else the part of the budget that it takes.
+        """
         texts, by_part = (*_FIRST, *_TEXTS), self.chain is not None
         rows = [
             {
@@ -221,7 +230,7 @@ class BudgetStatus:
                 **{name: getattr(entry, name) for name in texts},
                 **({"of_part": entry.part} if by_part else {}),
             }
-            for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
+            for entry, part in zip(self.entries, self._parts_shown(self.entries), strict=True)
         ]
         numbers = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
         columns = [*_FIRST, *numbers, *_TEXTS, *["of_part"] * by_part]
@@ -245,7 +254,7 @@ class BudgetStatus:
     @property
     def words(self) -> str:
         """What is spent and left, in three lines."""
-        shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
+        shares = f", {percent(self.shares)} in shares" if self.shares else ""
         return (
             f"Budget     {budget_text(self.budget)}{self._whose}\n"
             f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget\n"
@@ -260,7 +269,7 @@ class BudgetStatus:
         if self.of_part is not None:
             return visible(f" for {self.chain.part}={self.of_part!r}")
         column = self.chain.part
-        return visible(f" for every {column}; below, for all at once: one alone may have more left")
+        return visible(f" for every {column}; what follows fits every one of them")
 
     def __repr__(self) -> str:
         """Show the budget as a short table."""
@@ -273,10 +282,22 @@ class BudgetStatus:
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
+        (part,) = self._parts_shown([entry])
         return (
             f"  {entry.released_at}  {name}{entry.what}: {entry.mechanism}, "
-            f"{describe(entry.loss)}, {self.part(entry.loss):.3g} of the budget"
+            f"{describe(entry.loss)}, {percent(part)} of the budget"
         )
+
+
+def percent(part: float | Fraction) -> str:
+    """Show a part of a budget as it was asked for.
+
+    Examples
+    --------
+    >>> percent(Fraction(3, 10)), percent(1 / 3)
+    ('30%', '33.3%')
+    """
+    return f"{100 * float(part):.3g}%"
 
 
 def _part(pot: Pot, loss: PrivacyLoss) -> float:

@@ -19,7 +19,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, FeaturePart, NoisePart
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
-from dpframe.checker.rounds import LabelRound, worst_labels
+from dpframe.checker.rounds import LabelRound, require_together, worst_labels
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
@@ -42,6 +42,7 @@ from dpframe.privacy.threshold import (
     LabelThreshold,
     best_split,
     set_threshold_of,
+    threshold_alone,
     threshold_of,
 )
 from dpframe.provenance import mark_found
@@ -151,7 +152,10 @@ class Labels(Operation):
             LabelRound(one.law, one.scale, one.least, _weights(one))
             for one in self.threshold.rounds
         ]
-        return Witness(worst_labels(rounds, self.declaration.neighboring))
+        neighboring, spend = self.declaration.neighboring, self.spend
+        if spend.delta is not None and self.wanted.counts:
+            require_together(rounds[0], neighboring, spend.amount, exact(spend.delta))
+        return Witness(worst_labels(rounds, neighboring))
 
     def measure(self, frame: Frame, context: Context) -> LabelCounts | Rounds:
         """Count the units of all labels; of a set, in the first round."""
@@ -406,6 +410,8 @@ def _threshold(
     labels = _most_labels(declaration, wanted)
     if spend.delta is not None and wanted.extra_delta is None:
         total = exact(spend.delta)
+        if declaration.ledger is None and law.needs_delta and not sets and labels <= MOST_LABELS:
+            return threshold_alone(law, spend.amount, total, labels, neighboring)
         most = total if extra is None else min(extra, total)
         return best_split(
             law, spend.amount, total, labels=labels, neighboring=neighboring, most=most, sets=sets

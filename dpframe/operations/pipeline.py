@@ -379,7 +379,7 @@ def user_name() -> str | None:
 def ledger_of(ledger: Ledger, entry: Entry) -> LedgerPart:
     """Say what a charge took of the budget, right after it."""
     # without a look at a file: nothing may fail between charge and release
-    part, used = ledger.last_status().part_and_used(entry.loss)
+    part, used = ledger.last_status().part_and_used(entry)
     own = ledger.budget
     budget = BudgetPart(own.epsilon, own.delta, own.discovery)
     of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"

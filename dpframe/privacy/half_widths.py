@@ -51,8 +51,8 @@ _NO_STEP = 1e-200
 Rows: TypeAlias = slice | np.ndarray
 """Some rows of a table, or all of them."""
 
-Tails: TypeAlias = Callable[[np.ndarray], np.ndarray]
-"""Tails of a law, by row, at one place of each."""
+Tails: TypeAlias = Callable[..., np.ndarray]
+"""Tails of a law, by row, at one place of each; some can be of some rows alone."""
 
 
 def check_level(level: object) -> float:
@@ -93,15 +93,21 @@ def rounded_width(roundings: np.ndarray, level: float) -> float:
     return float(min(2 * np.abs(roundings).sum(), normal))
 
 
-def solve_tails(tails: Tails, most: np.ndarray, level: float) -> np.ndarray:
-    """Return where falling tails are `1 - level`, in parts of 2**-32 of `most`, rounded up."""
+def solve_tails(
+    tails: Tails, most: np.ndarray, level: float, *, by_row: bool = False
+) -> np.ndarray:
+    """Return where falling tails are `1 - level`, in parts of 2**-32 of `most`, rounded up.
+
+    Where tails can be of some rows alone, they take those as well: a few rows take longest.
+    """
     ends, missed = np.atleast_1d(most), math.log(1 - level)
 
-    def excess(t: np.ndarray, _: Rows) -> np.ndarray:  # logarithms of tails are nearly lines
-        logs = np.log(np.maximum(tails(t), _LEAST_TAIL))
+    def excess(t: np.ndarray, rows: Rows) -> np.ndarray:  # logarithms of tails are nearly lines
+        beyond = tails(t, rows) if by_row else tails(t)
+        logs = np.log(np.maximum(beyond, _LEAST_TAIL))
         return np.asarray(missed - np.where(t > 0, logs, 0.0))
 
-    found = narrow(excess, ends, np.zeros_like(ends)).reshape(np.shape(most))
+    found = narrow(excess, ends, np.zeros_like(ends), by_row=by_row).reshape(np.shape(most))
     return np.asarray(np.ceil(found / most * _PARTS) / _PARTS * most)
 
 

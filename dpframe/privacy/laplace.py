@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import combinations
+from types import EllipsisType
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from dpframe.privacy.half_widths import (
     Noises,
     OneNoise,
     Others,
+    Rows,
     ShareSteps,
     Tails,
     TwoNoises,
@@ -354,7 +356,8 @@ def integer_pair_half_width(steps: Steps, scales: tuple[float, float], level: fl
     array([0.652])
     """
     fine, unit, tails = _integer_pair(steps, scales)
-    high = solve_tails(tails, np.full(fine.shape, 2 * (1 - math.log1p(-level))), level)
+    most = np.full(fine.shape, 2 * (1 - math.log1p(-level)))
+    high = solve_tails(tails, most, level, by_row=fine.ndim == 1)
     # a scale that stands for 0 is not to lead below an integer of the coarse noise
     width: np.ndarray = (high + _NARROWEST) * unit + fine / 2
     return width
@@ -398,8 +401,10 @@ def _integer_tails(a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
     q, wide = np.exp(-1 / s), np.maximum(h, _NARROW)
     falling, ratio = np.exp(-h / a - 1 / s), h / a - 1 / s
     rising, alone = np.exp(-np.abs(ratio)), (1 - q) / (1 + q)
+    parts = np.stack([a, h, s, less, q, wide, falling, ratio, rising, alone])
 
-    def tails(t: np.ndarray) -> np.ndarray:
+    def tails(t: np.ndarray, rows: Rows | EllipsisType = ...) -> np.ndarray:
+        a, h, s, less, q, wide, falling, ratio, rising, alone = parts[:, rows]
         within = np.floor(t / wide)  # integers that alone do not lead beyond t
         near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
         # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on

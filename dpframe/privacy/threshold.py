@@ -18,8 +18,11 @@ unit adds are hidden.
 So there are, within d of the truth, two laws that the noise alone keeps apart: losses of several
 releases add up as those of the noise do, and their extra deltas add up. Where labels are replaced,
 the weights are those of b, and `d = 1 - P^k` as well: the larger of `1 - P^a` and `1 - P^b`, not
-their sum. (Korolova, Kenthapadi, Mishra and Ntoulas 2009, for Laplace noise; Wilkins, Kifer, Zhang
-and Karrer 2024, for Gaussian noise added and removed.)
+their sum. (Korolova, Kenthapadi, Mishra and Ntoulas 2009.)
+
+**Alone.** A unit that adds labels of its own moves fewer counts. So Gaussian noise that is charged
+to no ledger has all of delta, and so does the threshold: see `delta_together`. (Wilkins, Kifer,
+Zhang and Karrer 2024.)
 
 **Sets.** Where labels alone are published, without their numbers, a unit that keeps m of its labels
 gives each the weight `w_m = floor(2^20 / m^(1/p))`, p the norm of the noise. So `m w_m^p <= 2^20p`:
@@ -41,7 +44,7 @@ from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
 
-_PARTS = 50  # of a delta that noise and threshold share
+_PARTS = 50  # of a delta that noise and threshold share, where what is charged adds up
 _PARTS_OF_SETS = 10  # thresholds of weights take longer to find
 
 _LEAST = 2  # with 1, nothing would be hidden of a label of one unit but by noise below 0
@@ -269,6 +272,75 @@ def threshold_of(
     return LabelThreshold(law, scale, least, labels, allowed, weights)
 
 
+def delta_together(threshold: LabelThreshold, neighboring: Neighboring, epsilon: float) -> float:
+    """Bound the delta of Gaussian counts and labels together at an epsilon, from above.
+
+    With m counts that move and s of them on labels of one unit alone, at most k on either side,
+
+        max_s 1 - P^min(s, k) + delta(epsilon + min(s, k) log(P), sqrt(m - s) / scale) ,
+
+    where ``P = P(Y <= T - 2)`` and delta is the curve of Gaussian noise. That of s = 0 is left out:
+    the scale is for it.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import GAUSSIAN
+    >>> found = LabelThreshold(GAUSSIAN, 7.3174, 38, 3, Fraction(1, 18))
+    >>> for least in (38, 37):
+    ...     print(delta_together(replace(found, least=least), "add_remove", 1.0) <= 1e-6)
+    True
+    False
+    """
+    from scipy import special  # slow to import, and not always needed
+
+    moved = counts_moved(threshold.labels, neighboring)
+    alone = np.arange(1, moved + 1)
+    hidden = np.minimum(alone, threshold.labels)
+    tail = float(threshold.chance_published(1))
+    if tail >= 1 - _MARGIN:
+        return 1.0
+    log_hidden = math.log1p(-max(tail, _LEAST_TAIL) * (1 + _MARGIN))
+    left = epsilon + hidden * log_hidden
+    mu = np.sqrt(moved - alone) / threshold.scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(mu > 0, left / mu, np.copysign(np.inf, left))
+    above = special.ndtr(mu / 2 - ratio)
+    below = np.exp(left + special.log_ndtr(-mu / 2 - ratio))
+    noise = np.maximum(above - below, 0) + _MARGIN * above
+    return float((noise - np.expm1(hidden * log_hidden)).max()) * (1 + _MARGIN)
+
+
+def threshold_alone(
+    law: Law, epsilon: Fraction, delta: Fraction, labels: int, neighboring: Neighboring
+) -> LabelThreshold | None:
+    """Find the least threshold of Gaussian counts for an epsilon and a delta, by `delta_together`.
+
+    The scale is that of noise which has all of delta: with more noise, T is next to never smaller.
+
+    Returns
+    -------
+    LabelThreshold or None
+        `None` if there is no noise of this law for it.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import GAUSSIAN
+    >>> delta = Fraction(1, 10**6)
+    >>> threshold_alone(GAUSSIAN, Fraction(1), delta, 3, "add_remove").least
+    38
+    """
+    allowed = law.movement_allowed(_left(epsilon, delta))
+    if not allowed:
+        return None
+    found = threshold_of(law, allowed, delta, labels, neighboring)
+    number = float_below(epsilon)
+
+    def holds(least: int) -> bool:
+        return delta_together(replace(found, least=least), neighboring, number) <= delta
+
+    return replace(found, least=least_integer(holds, found.least))
+
+
 def best_split(
     law: Law,
     epsilon: Fraction,
@@ -279,7 +351,7 @@ def best_split(
     most: Fraction,
     sets: bool = False,
 ) -> LabelThreshold | None:
-    """Find the least threshold of a release that is (epsilon, delta)-DP by itself.
+    """Find the least threshold of which noise and extra delta add up to (epsilon, delta)-DP.
 
     Noise that needs a delta has a part of it, in steps of a fiftieth (of sets, a tenth), and the
     threshold the rest; other noise leaves all of it to the threshold. Of equal thresholds, the

@@ -124,7 +124,7 @@ def discover(
         with a declared privacy unit. A unit has no more labels than its `max_rows`, either.
     discovery
         Largest extra delta. By default all that is left of the budget's `discovery`; with delta in
-        the call, the part of it that finds the smallest groups.
+        the call, the part of it that finds the smallest groups, or without a budget, all of it.
     counts
         Whether to publish the noisy numbers of units, too. Without them, the result is a frame of
         no columns, and k is at most 1,000.

@@ -36,6 +36,7 @@ CALLS = {
     "ranges": (dpf.ranges("fare", range(0, 51, 2), "zone"), GAUSSIAN),
     "tables": ({"a": dpf.count("zone"), "b": dpf.mean("fare"), "c": dpf.count("hour")}, {}),
     "found": (dpf.discover("zone", discovery=1e-7), GAUSSIAN),
+    "found alone": (dpf.discover("zone"), GAUSSIAN),
     "found, pure": (dpf.discover("zone", discovery=1e-7), {"mechanism": "laplace"}),
     "set": (dpf.discover("zone", counts=False, discovery=1e-7), {"mechanism": "laplace"}),
     "selected": (dpf.quantile("fare", [0.25, 0.5], "zone"), {"mechanism": "select"}),
@@ -109,7 +110,7 @@ def test_the_script_counts_rows_over_all_cells(caps, cells, relation, within, sc
 def test_the_script_needs_nothing_of_dpframe():
     text = SCRIPT.read_text("utf-8")
     assert "import dpframe" not in text and "from dpframe" not in text
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 170
 
 
 CHANGED = {

@@ -194,41 +194,6 @@ def test_months_are_no_integers_and_nothing_is_said_of_them(value):
     assert not said
 
 
-@pytest.mark.parametrize(
-    ("kind", "ticks", "key"),
-    [
-        ("timestamp[s]", 2**62, pd.Timestamp(0)),
-        ("timestamp[s, tz=UTC]", 2**62, pd.Timestamp(0, tz="UTC")),
-        ("date32[day]", 2**31 - 1, dt.date(1970, 1, 1)),
-        ("duration[s]", 2**62, pd.Timedelta(0)),
-    ],
-)
-def test_values_out_of_range_of_their_python_type_are_dropped(kind, ticks, key):
-    """Boxing a whole block may raise because of one of its values."""
-    pa = pytest.importorskip("pyarrow")
-    dtype = pd.ArrowDtype.construct_from_string(f"{kind}[pyarrow]")
-    width = pa.int32() if kind.startswith("date32") else pa.int64()
-    array = pa.array([ticks, 0, None], width).view(dtype.pyarrow_dtype)
-    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
-    assert found([key], column) == [1, 0, 1]
-    assert found([key], column.iloc[1:]) == [0, 1]
-
-
-@pytest.mark.parametrize("kind", ["list", "struct", "dictionary", "date", "decimal"])
-def test_nested_and_encoded_arrow_columns(kind):
-    pa = pytest.importorskip("pyarrow")
-    arrays = {
-        "list": (pa.array([[1], None]), [1, 1]),
-        "struct": (pa.array([{"a": 1}, None]), [1, 1]),
-        "dictionary": (pa.array(["a", None, "b"]).dictionary_encode(), [0, 1, 1]),
-        "date": (pa.array([dt.date(2024, 2, 29), None]), [1, 1]),
-        "decimal": (pa.array([Decimal(1), None]), [1, 1]),
-    }
-    array, answers = arrays[kind]
-    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
-    assert found(["a"], column) == answers
-
-
 def test_keys_of_every_index_type():
     stamps = pd.Series([DAY, DAY + pd.Timedelta("1D"), None])
     for keys in (pd.DatetimeIndex([DAY]), pd.Index([DAY.to_datetime64()], dtype=object)):

@@ -195,16 +195,6 @@ def test_missing_values_are_missing(row):
     assert not wall_times(cell(value))[1].any()
 
 
-@each(TEXTS)
-def test_texts_are_plain(row):
-    value = TEXTS[row]
-    (view,) = texts(cell(value))
-    assert type(view) is str
-    assert view == str.__str__(value)
-    assert np.isnan(numbers(cell(value))).all()
-    assert not missing(cell(value)).any()
-
-
 @each([value for value, _, _ in TIMES])
 def test_times_are_counted(row):
     value, wall, utc = TIMES[row]
@@ -237,27 +227,6 @@ def test_equal_numbers_are_equal_in_every_dtype(dtype):
     assert not missing(column).any()
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    ["Int64", "Float64", "boolean", "category", "object", "int64[pyarrow]", "Sparse[float]"],
-)
-def test_gaps_are_gaps_in_every_dtype(dtype):
-    column = pd.Series([1, None, 0], dtype=object).astype(dtype)
-    np.testing.assert_array_equal(numbers(column), [1, np.nan, 0])
-    assert missing(column).tolist() == [False, True, False]
-
-
-def test_nan_in_an_arrow_column_is_missing():
-    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.array([math.nan, None, 1.0])))
-    assert missing(column).tolist() == [True, True, False]
-
-
-@pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "object", "category"])
-def test_large_integers_round_alike(dtype):
-    large = [2**53 + 1, 2**53 + 3, -(2**63) + 513, 2**63 - 1]
-    assert numbers(pd.Series(large).astype(dtype)).tolist() == [float(one) for one in large]
-
-
 def test_arrow_decimals_round_as_python_does():
     exact = [Decimal("0.1"), Decimal("123456789.123456789"), Decimal("1e-9")]
     column = pd.Series(exact, dtype=pd.ArrowDtype(pa.decimal128(38, 9)))
@@ -272,109 +241,10 @@ def test_float32_is_widened_and_numpy_is_shared():
     assert np.shares_memory(numbers(column := pd.Series([1.5, 2.5])), column.to_numpy())
 
 
-WORDS = ["b", "", "é", None, "b"]
-TEXTUAL = [
-    *("object", "category", "string[python]", "string[pyarrow]", "str"),
-    *(pd.ArrowDtype(kind) for kind in (pa.string(), pa.large_string(), pa.string_view())),
-    pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string())),
-    pd.CategoricalDtype([*"zyxwvutsrqponm", "é", "b", ""]),
-]
-
-
-def words(dtype):
-    if not isinstance(dtype, pd.ArrowDtype):
-        return pd.Series(WORDS, dtype=object).astype(dtype)
-    encoded = pa.array(WORDS, dtype.pyarrow_dtype)
-    return pd.Series(pd.arrays.ArrowExtensionArray(encoded))
-
-
-@pytest.mark.parametrize("dtype", TEXTUAL, ids=str)
-def test_equal_texts_are_equal_in_every_dtype(dtype):
-    column = words(dtype)
-    expected = [None if pd.isna(word) else str(word) for word in column]
-    assert texts(column).tolist() == expected
-    assert expected[:3] == WORDS[:3]
-    assert np.isnan(numbers(column)).all()
-
-
-def test_unreadable_text_does_not_hide_its_neighbors():
-    broken = pa.array([b"a", b"\xff"]).view(pa.string())
-    column = pd.Series(pd.arrays.ArrowExtensionArray(broken))
-    assert texts(column).tolist() == ["a", None]
-
-
-MOMENTS = ["2013-01-01 00:45", None, "1969-12-31 23:59:59.999999"]
-
-
-@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "+05:30"])
-@pytest.mark.parametrize(
-    "kind", ["s", "ms", "us", "ns", "arrow", "category", "dictionary", "sparse"]
-)
-def test_equal_times_are_equal_in_every_dtype(kind, zone):
-    column = pd.Series(pd.DatetimeIndex(MOMENTS)).dt.tz_localize(zone)
-    if kind in ("s", "ms"):
-        column = column.dt.floor("s")
-    alike = {
-        "arrow": lambda: column.astype(pd.ArrowDtype(pa.timestamp("us", zone))),
-        "category": lambda: column.astype("category"),
-        "dictionary": lambda: pd.Series(
-            pd.arrays.ArrowExtensionArray(
-                pa.array(column, pa.timestamp("us", zone)).dictionary_encode()
-            )
-        ),
-        "sparse": lambda: column if zone else column.astype("Sparse[datetime64[ns]]"),
-    }.get(kind, lambda: column.dt.as_unit(kind))()
-    for view in (wall_times, instants):
-        for part, expected in zip(view(alike), view(column.astype(object)), strict=True):
-            assert part.tolist() == expected.tolist()
-    assert wall_times(alike)[1].tolist() == [True, False, True]
-    assert missing(alike).tolist() == [False, True, False]
-
-
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
 def test_arrow_dates_are_midnights(kind):
     days = pd.Series([date(1970, 1, 2), None], dtype=pd.ArrowDtype(kind))
     assert [part.tolist() for part in wall_times(days)] == [[DAY, 0], [True, False]]
-
-
-def test_far_times_in_zones_neither_raise_nor_wrap():
-    far = pd.Series(np.array([2**40, -(2**40), 2**62, -(2**62)], dtype="M8[s]"))
-    for zone in ("UTC", "America/New_York", "dateutil/Europe/Paris"):
-        wall, valid = wall_times(far.dt.tz_localize("UTC").dt.tz_convert(zone))
-        assert valid.all()
-        assert (np.diff(wall[[3, 1, 0, 2]]) > 0).all()
-    unknown = pa.array([DAY], pa.timestamp("us", "Mars/Olympus"))
-    assert wall_times(pd.Series(pd.arrays.ArrowExtensionArray(unknown)))[0].tolist() == [DAY]
-
-
-ODD_DTYPES = [
-    pd.Series([1j, 2 - 1j]),
-    pd.Series(pd.to_timedelta([1, None])),
-    pd.Series(pd.period_range("2013", periods=2)),
-    pd.Series(pd.IntervalIndex.from_breaks([0, 1, 2])),
-    pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
-    pd.Series([{"a": 1}, None], dtype=pd.ArrowDtype(pa.struct([("a", pa.int64())]))),
-    pd.Series([b"1", None], dtype=pd.ArrowDtype(pa.binary())),
-    pd.Series([1, None], dtype=pd.ArrowDtype(pa.duration("s"))),
-    pd.Series([None, None], dtype=pd.ArrowDtype(pa.null())),
-    pd.Series(pd.Categorical.from_codes([0, -1], pd.Index([(1, 2)], tupleize_cols=False))),
-    pd.Series(pd.interval_range(0, 2)).astype("category"),
-]
-
-
-@pytest.mark.parametrize("column", ODD_DTYPES, ids=lambda column: str(column.dtype))
-def test_other_dtypes_are_no_numbers_texts_or_times(column):
-    assert np.isnan(numbers(column)).all()
-    assert texts(column).tolist() == [None, None]
-    assert not wall_times(column)[1].any()
-    assert missing(column).tolist() == column.isna().tolist()
-
-
-@pytest.mark.parametrize("column", [*ODD_DTYPES, *(words(dtype) for dtype in TEXTUAL)])
-def test_no_rows_no_values(column):
-    nothing = column.iloc[:0]
-    assert len(numbers(nothing)) == len(texts(nothing)) == len(missing(nothing)) == 0
-    assert len(wall_times(nothing)[0]) == len(instants(nothing)[1]) == 0
 
 
 def test_codes_cost_no_more_than_the_rows():

@@ -178,7 +178,7 @@ def test_every_release_shows_one_number_that_adds_up_to_what_is_used():
     assert min(parts) > 0
     assert left.releases["part"].tolist() == parts
     for line, part in zip(repr(left).splitlines()[3:], parts, strict=True):
-        assert line.endswith(f", {part:.3g} of the budget")
+        assert line.endswith(f", {100 * part:.3g}% of the budget")
     whole = status(ONE, gaussian(gaussian_mu(1, 1e-6)))
     assert (whole.used, whole.part(whole.losses[0]), whole.part(PrivacyLoss())) == (1, 1, 0)
 

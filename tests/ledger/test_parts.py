@@ -352,10 +352,10 @@ def test_status_shows_a_part_and_all():
     ledger.charge(of(2, pure(0.75), name="second"))
     assert "for week='1'" in repr(ledger.status(part=1))
     assert "'second'" not in repr(ledger.status(part=1))
-    assert "for every week; below, for all at once: one alone may" in repr(ledger.status())
+    assert "for every week; what follows fits every one of them" in repr(ledger.status())
     kept = Ledger(budget=Budget(epsilon=1, delta=1e-6, discovery=1e-7), part="week")
     assert "(1e-07 of it to find groups with) for every week;" in repr(kept.status())
-    assert "for every week; below" in ledger.status()._repr_html_()
+    assert "for every week; what follows" in ledger.status()._repr_html_()
     assert "for week=" in ledger.status(part=1)._repr_html_()
     assert list(ledger.status().parts.index) == ["2", "1"]
     assert len(Ledger(budget=PURE).status().parts) == 0

@@ -298,3 +298,21 @@ def test_other_shares_are_no_percentages():
     with raises(CalibrationError, "share must be", parameter="share") as caught:
         frame.dp.count(share=101)
     assert "Did you mean" not in str(caught.value)
+
+
+def test_a_release_is_shown_with_the_share_that_it_asked_for():
+    frame = trips(budget=ONE)
+    first = frame.dp.count(share=0.3)
+    frame.dp.count(share=0.25, mechanism="gaussian")  # the other kind of noise
+    frame.dp.count(epsilon=0.05)
+    third = frame.dp.count(share="0.1")
+    shown = repr(frame.dp.budget)
+    assert [line.rsplit(", ", 1)[1] for line in shown.splitlines()[3:5]] == [
+        "30% of the budget",
+        "25% of the budget",
+    ]
+    assert ", 65% in shares;" in shown
+    assert shown.endswith(", 10% of the budget")
+    assert frame.dp.budget.releases["part"].iloc[[0, 1, 3]].tolist() == [0.3, 0.25, 0.1]
+    for released, text in ((first, "30.0% of epsilon=1"), (third, "10.0% of epsilon=1")):
+        assert text in str(released.dp.certificate)

@@ -21,7 +21,8 @@ from support.histograms import (
 )
 from support.raising import raises
 
-from dpframe.errors import CalibrationError
+from dpframe.checker.rounds import LabelRound, require_together
+from dpframe.errors import CalibrationError, PlanCheckError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.threshold import (
     ROUND_PARTS,
@@ -29,8 +30,10 @@ from dpframe.privacy.threshold import (
     LabelThreshold,
     best_split,
     counts_moved,
+    delta_together,
     extra_delta,
     set_threshold_of,
+    threshold_alone,
     threshold_of,
     weights_of,
 )
@@ -180,6 +183,75 @@ def test_scale_and_threshold_are_the_least_that_keep_the_amounts(law, neighborin
         assert found.extra_delta <= delta
         one_lower = extra_delta(law, found.scale, found.least - 1, labels)
         assert found.least == 2 or one_lower > delta
+
+
+ALONE = {1: 22, 2: 31, 3: 38, 5: 50, 10: 71, 100: 239}
+ALONE_REPLACED = {1: 30, 2: 43, 3: 53, 5: 70, 10: 100, 100: 337}
+WIDE = [
+    (1, 0.05, 1, "add_remove"),
+    (1, 0.05, 2, "add_remove"),
+    (2, 0.02, 3, "add_remove"),
+    (1, 0.05, 1, "replace"),
+]
+"""Amounts that brute force can follow."""
+
+
+@pytest.mark.parametrize("labels", ALONE)
+def test_thresholds_of_gaussian_noise_alone(labels):
+    amounts = Fraction(1), Fraction(1, 10**6), labels
+    assert threshold_alone(GAUSSIAN, *amounts, "add_remove").least == ALONE[labels]
+    assert threshold_alone(GAUSSIAN, *amounts, "replace").least == ALONE_REPLACED[labels]
+
+
+@pytest.mark.parametrize("case", WIDE, ids=str)
+def test_counts_and_labels_alone_keep_delta_and_with_one_lower_do_not(case):
+    epsilon, delta, labels, neighboring = case
+    found = threshold_alone(GAUSSIAN, Fraction(epsilon), Fraction(delta), labels, neighboring)
+    kept, lower = (
+        worst_pair((GAUSSIAN, found.scale, least, labels, neighboring), [epsilon])[0]
+        for least in (found.least, found.least - 1)
+    )
+    assert 0.5 * delta < kept <= delta < lower
+
+
+def integrated(found, neighboring, epsilon):
+    """Integrate the excess of the laws of numbers and labels, over all units, on a grid."""
+    kept = float(1 - beyond(GAUSSIAN, found.scale, found.least - 1))
+    most = range(found.labels + 1)
+    replaced = neighboring == "replace"
+    pairs = [(a, b) for a in most for b in most if replaced or not (a and b)]
+    worst = 0.0
+    for a, b in pairs:
+        moved = counts_moved(found.labels, neighboring) - a - b
+        mu = math.sqrt(moved) / found.scale
+        z = np.linspace(-9, 9 + mu, 100_001)
+        density, other = (np.exp(-((z - at) ** 2) / 2) / math.sqrt(2 * math.pi) for at in (mu, 0))
+        above = np.maximum(kept**a * density - math.exp(epsilon) * kept**b * other, 0)
+        worst = max(worst, 1 - kept**a + float(np.trapezoid(above, z)))
+    return worst
+
+
+@pytest.mark.parametrize("neighboring", BOTH)
+@pytest.mark.parametrize("labels", [1, 3, 7])
+def test_the_bound_of_counts_and_labels_is_their_integral(labels, neighboring):
+    found = threshold_alone(GAUSSIAN, Fraction(1), Fraction(1, 10**6), labels, neighboring)
+    for least in (found.least, found.least - 1):
+        exact = integrated(replace(found, least=least), neighboring, 1.0)
+        # the scale alone keeps delta to 1 in 10^9
+        bound = max(delta_together(replace(found, least=least), neighboring, 1.0), 1e-6)
+        assert exact * (1 - 1e-6) <= bound <= exact * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("neighboring", BOTH)
+@pytest.mark.parametrize("labels", [1, 4, 100])
+def test_the_check_refuses_a_threshold_one_lower_and_a_scale_a_part_smaller(labels, neighboring):
+    amounts = Fraction(1), Fraction(1, 10**6)
+    found = threshold_alone(GAUSSIAN, *amounts, labels, neighboring)
+    weights = {labels: 1}
+    require_together(LabelRound(GAUSSIAN, found.scale, found.least, weights), neighboring, *amounts)
+    for scale, least in ((found.scale, found.least - 1), (found.scale * 0.99, found.least)):
+        with raises(PlanCheckError, "numbers and labels keep delta"):
+            require_together(LabelRound(GAUSSIAN, scale, least, weights), neighboring, *amounts)
 
 
 def test_the_size_published_is_the_smallest():
