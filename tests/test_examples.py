@@ -31,7 +31,9 @@ PROSE = {
     "postgres",
     "releasing",
     "replays",
+    "scaling",
     "security",
+    "suggestions",
     "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere

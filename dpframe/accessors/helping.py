@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import groupby
 from textwrap import fill
 from typing import Any
@@ -54,6 +55,7 @@ def _described(
     return "\n".join([*text, "", *after]).rstrip()
 
 
+@cache
 def _lines(described: Any) -> dict[str, str]:
     """Return the first sentence that a docstring says of each parameter."""
     section = _SECTION.search(inspect.getdoc(described) or "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -147,16 +147,6 @@ class Shared(NamedTuple):
 
 
 Bottom: TypeAlias = LinearSums | Shared | None
-
-
-class _Pairs(Protocol):
-    """What the noises of a block do to top and bottom, row by row."""
-
-    def sizes(self, a: Value, b: Value, rows: Rows) -> tuple[Value, Value]:
-        """Return what they do to `a top - b bottom` together, and the largest part."""
-
-    def alike(self) -> np.ndarray | None:
-        """Return what they do to top one by one, if that is the same in all rows."""
 
 
 class _Common(NamedTuple):

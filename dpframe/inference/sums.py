@@ -26,9 +26,13 @@ class IndependentSum:
 
     @classmethod
     def of(cls, sums: Sequence[tuple[Law, NoiseSum]]) -> "IndependentSum":
-        """Put sums of the same law together: they are independent."""
+        """Put sums of the same law together: they are independent.
+
+        Those that no noise moves are left out: with fewer noises, more is known of the law.
+        """
         by_law: dict[Law, list[NoiseSum]] = {}
-        for law, noise in sums:
+        moving = [(law, noise) for law, noise in sums if noise.moves]
+        for law, noise in moving or sums[:1]:
             by_law.setdefault(law, []).append(noise)
         return cls([(law, join_sums(own)) for law, own in by_law.items()])
 

@@ -268,14 +268,6 @@ def plan_labels(
 
     Parameters
     ----------
-    frame
-        The private frame, of which the labels of columns alone are read.
-    declaration
-        What is public about it.
-    wanted
-        What to look for.
-    spend
-        How much may be used.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
         among those that the budget allows; of sets, in units with as many labels as count. "auto"

@@ -257,17 +257,6 @@ def plan_quantiles(
 ) -> SelectedQuantiles:
     """Check everything public about quantiles to be selected, and plan it, without reading data.
 
-    Parameters
-    ----------
-    frame
-        The private frame, of which the labels of columns alone are read.
-    declaration
-        What is public about it.
-    query
-        What is asked.
-    spend
-        How much may be used.
-
     Raises
     ------
     BudgetExceededError

@@ -172,9 +172,9 @@ def _sketch(
 ) -> NoisyDesign | None:
     law = MECHANISMS[mechanism].law
     sketches, refusals = [], []
-    for design in fitting(mechanism, workload, beside=beside):
+    for design, moved in _kept(_fit, workload)(mechanism, workload, beside=beside):
         try:
-            scales = scale_design(design, law, allowed, exact=False)
+            scales = scale_design(design, law, allowed, exact=False, moved=moved)
         except CalibrationError as error:  # another design may still do
             refusals.append(error)
         else:
@@ -184,6 +184,13 @@ def _sketch(
     if len(sketches) < 2:  # noqa: PLR2004
         return next(iter(sketches), None)
     return min(sketches, key=lambda noisy: noisy.variance)
+
+
+def _fit(mechanism: str, workload: Workload, *, beside: bool) -> list[tuple[Design, Fraction]]:
+    """Return the designs that apply, and how far they move at their relative scales."""
+    law = MECHANISMS[mechanism].law
+    designs = fitting(mechanism, workload, beside=beside)
+    return [(design, Fraction(design.movement(design.scales, law))) for design in designs]
 
 
 def calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
@@ -207,7 +214,7 @@ def _kept(make: Callable[..., _Made], workload: Workload) -> Callable[..., _Made
 
 _KEPT: dict[Any, Callable[..., Any]] = {
     (make, large): lru_cache(maxsize=32 if large else 1024)(make)  # suggestions plan hundreds
-    for make in (_sketch, _calibrate)
+    for make in (_fit, _sketch, _calibrate)
     for large in (False, True)
 }
 
@@ -225,7 +232,9 @@ def fitting(mechanism: str, workload: Workload, *, beside: bool) -> list[Design]
     return [WeightedDesign(design, workload.weight) for design in designs]
 
 
-def scale_design(design: Design, law: Law, allowed: Fraction, *, exact: bool) -> tuple[float, ...]:
+def scale_design(
+    design: Design, law: Law, allowed: Fraction, *, exact: bool, moved: Fraction | None = None
+) -> tuple[float, ...]:
     """Return noise scales for every block of a design.
 
     They are its relative scales, times the smallest factor, up to a few ulps, for which it moves by
@@ -241,13 +250,16 @@ def scale_design(design: Design, law: Law, allowed: Fraction, *, exact: bool) ->
         mu^2 for Gaussian and epsilon for Laplace noise.
     exact
         Whether fractions judge; otherwise the last digits may be too small.
+    moved
+        How far it moves at its relative scales, if that is known.
 
     Raises
     ------
     CalibrationError
         If a scale would be above 2**60, or the amount is too small for the law.
     """
-    moved = Fraction(design.movement(design.scales, law))
+    if moved is None:
+        moved = Fraction(design.movement(design.scales, law))
     if moved == 0:
         return design.scales
     least = moved / allowed

@@ -211,7 +211,7 @@ def _rows_of(table: Table) -> Hashable:
     """Return what is the same of queries that count the same rows by the same columns."""
     where = table.where if table.unit != () else None
     columns = tuple((axis.column, len(axis.keys)) for axis in table.cells.axes)
-    return where, table.caps, table.valued, table.outputs[0].weights, columns
+    return where, table.caps, frozenset(table.valued), table.outputs[0].weights, columns
 
 
 def _same_cells(one: Cells, other: Cells) -> bool:

@@ -88,6 +88,11 @@ class NoiseSum:
         """The standard deviation of the sum."""
         return norm(self.loadings.values())
 
+    @property
+    def moves(self) -> bool:
+        """Whether any of its noises moves it."""
+        return any(map(_moves, self.loadings.values()))
+
     def steps(self, deviation_of: Callable[[str, float], float]) -> Mapping[str, Value]:
         """Return by how much one integer of each block moves the sum, at most.
 

@@ -624,8 +624,9 @@ def _worst(
     pair: tuple[Corners, Corners], scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
 ) -> Scale:
     """Return the farthest movement between two sets of corners."""
-    # many pairs move by the same: each is weighed once
-    moves = {tuple(map(units.step, one, other)) for one, other in itertools.product(*pair)}
+    # many pairs move by the same: each is weighed once; where a unit has no row, any corner is it
+    mine, theirs = pair[0] if units.mine else pair[0][:1], pair[1] if units.theirs else pair[1][:1]
+    moves = {tuple(map(units.step, one, other)) for one, other in itertools.product(mine, theirs)}
     zero = 0 * scales[0]
     if len(scales) == 1:
         return units.length(max(step for (step,) in moves), scales[0])

@@ -14,7 +14,6 @@ from dpframe.privacy.amounts import as_float
 from dpframe.public import public_call
 
 _MOST_DECIMALS = 15  # floats have no more
-_BUILT_IN = (1, 5)  # times powers of ten: units that tables need not write down
 
 
 @public_call

@@ -63,7 +63,10 @@ def test_intervals_cover_as_often_as_they_say(mechanism):
         narrow += held(made, simultaneous=False, factor=0.85)
         all_at_once += held(made, simultaneous=True).all()
     assert (single / RELEASES > 0.94).all()
-    assert (single / RELEASES < 0.96).all()
+    cut = truth() == 0  # ends below 0 are cut off: 0 is held wherever noise is negative
+    # counts of several noises may be half an integer wider to each side, of a deviation of 18
+    most = 0.97 if mechanism == "correlated" else 0.96
+    assert (single[~cut] / RELEASES < most).all()
     assert (narrow / RELEASES < 0.94).all()  # a seventh too narrow is found
     # 4 standard errors below: chance 3e-5 where it is exactly 95 %
     assert all_at_once / RELEASES >= 0.95 - 4 * 0.0022

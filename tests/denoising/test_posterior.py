@@ -137,6 +137,7 @@ def test_fewer_than_16_values_say_nothing_of_each_other():
     assert not posterior(np.append(y, 1), 30.0).values.any()
 
 
+@pytest.mark.full
 def test_many_distinct_values_are_fitted_in_pieces():
     rng = np.random.default_rng(8)
     truth = np.repeat(np.arange(0, 1e6, 100), 2) + 0.25

@@ -114,6 +114,7 @@ def losses(d, prior_variance, draws=20_000):
     )
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("d", "variance"), [(5, 1.0), (9, 0.4)])
 def test_the_mean_squared_error_under_a_prior_is_that_of_balle_and_wang(d, variance):

@@ -169,6 +169,7 @@ def test_folders_that_no_row_can_be_of_are_not_read(unit, tmp_path, monkeypatch)
     assert len(seen) == 2
 
 
+@pytest.mark.full
 def test_a_store_is_read_several_files_ahead(tmp_path):
     for part in range(40):
         pq.write_table(pa.table({"x": [part], "t": ["a" * part]}), tmp_path / f"{part:02}.parquet")

@@ -31,6 +31,7 @@ def law_of_published(law, scale, least, units):
     return np.arange(least, top), (at[:-1] - at[1:]) / at[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_intervals_cover_as_often_as_they_say_given_that_a_count_is_published(case, level):

@@ -199,6 +199,7 @@ def shares_of(truth, noises, epsilon, level):
     return found.reshape(*noises.shape, 2)
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize("epsilon", [1.5, 3, 5])

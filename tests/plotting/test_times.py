@@ -224,9 +224,10 @@ def test_times_go_along_the_axis_wherever_they_are_among_the_keys():
     assert heights(made.dp.plot(kind="bar", panels=False))[0] == made["count"][DAYS[0]].tolist()
 
 
+@pytest.mark.full
 def test_all_spans_of_time_have_ticks_without_a_warning():
     figure = plt.figure(figsize=(2, 2))
-    for seconds in np.geomspace(1e-4, 9e9, 20):
+    for seconds in np.geomspace(1e-4, 9e9, 60):
         axis = figure.add_subplot().xaxis
         axis.axes.set_xlim(19_000, 19_000 + seconds / 86_400)
         Scale(dates=True).dress(axis)

@@ -38,3 +38,19 @@ def test_sums_of_one_law_are_one_sum():
     assert total.groups == [("0:0",), ("1:0",), ("2:0",)]
     assert IndependentSum.of(noises).deviation == pytest.approx(2 * 3**0.5)
     assert IndependentSum.of(noises[:1]).parts[0][1] is noises[0][1]
+
+
+def test_a_sum_that_no_noise_moves_does_not_widen_others():
+    # of means of two years, each is read off one release, and moved by 2 noises of 4
+    loadings = {"0": np.full(3, 0.0915), "1": np.full(3, 0.0113)}
+    scales = {"0": 1e10, "1": 4.0}
+    moving, still = (
+        NoiseSum({block: f * part for block, part in loadings.items()}, scales, largest=largest)
+        for f, largest in ((1.0, None), (0.0, {block: np.zeros(3) for block in loadings}))
+    )
+    alone = LAPLACE.sum_half_width(moving, 0.8)
+    both = IndependentSum.of([(LAPLACE, still), (LAPLACE, moving)])
+    np.testing.assert_array_equal(both.half_width(0.8), alone)
+    # 1.14 deviations for one Laplace noise, 1.28 for a normal one
+    assert (alone / both.deviation < 1.15).all()
+    assert IndependentSum.of([(LAPLACE, still)]).half_width(0.8).max() == 0

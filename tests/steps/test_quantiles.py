@@ -432,6 +432,7 @@ def test_ends_are_those_of_exact_half_widths_at_all_edges():
     assert 0 < len(asked) < 2 * exact.size
 
 
+@pytest.mark.full
 def test_numbers_in_ranges_are_covered_as_often_as_is_said():
     # of 10,000 groups, a part of 80 % is 2 % off in fewer than one run in 10^6
     groups, level = 10_000, 0.8
@@ -478,6 +479,7 @@ def test_intervals_cover_at_least_their_level(law, make, rows):
     assert missed(law, make, rows, 256, 400).max() < 130
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("law, make", [(GAUSSIAN, contrast_tree), (LAPLACE, node_tree)])
 def test_intervals_a_tenth_as_wide_are_found_not_to_cover(law, make):
     assert missed(law, make, 10_000, 1024, 400, factor=0.1).max() >= 130

@@ -73,8 +73,8 @@ def _narrower(patch, law, where):
     """Make noise of a law a hundredth too narrow where workloads and what is allowed say so."""
     scale_design = designs.scale_design
 
-    def scaled(design, own, allowed, *, exact):
-        found = scale_design(design, own, allowed, exact=exact)
+    def scaled(design, own, allowed, **how):
+        found = scale_design(design, own, allowed, **how)
         work = design.design.workload if isinstance(design, WeightedDesign) else design.workload
         narrow = own is law and where(work, allowed)
         return tuple(0.99 * scale for scale in found) if narrow else found
