@@ -204,7 +204,7 @@ def _can_join(one: Table, other: Table) -> bool:
     if one.query.options.names_given or other.query.options.names_given:
         return False
     apart = one.unit != () and one.where != other.where
-    alike = one.caps == other.caps and one.valued == other.valued
+    alike = one.caps == other.caps and {*one.valued} == {*other.valued}
     alike = alike and one.outputs[0].weights == other.outputs[0].weights
     return not apart and alike and _same_cells(one.cells, other.cells)
 

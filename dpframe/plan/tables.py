@@ -191,7 +191,15 @@ def table_of(
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(statistic, places[source], out.sampled, out.of_rows, out.weight, out.is_rest)
+            Output(
+                statistic,
+                places[source],
+                out.sampled,
+                out.of_rows,
+                out.weight,
+                out.is_rest,
+                _place_in_pair(out, outputs, places),
+            )
             for (source, statistic), out in zip(read, outputs, strict=True)
         ),
         neighboring=declaration.neighboring,
@@ -309,6 +317,26 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticNam
         else (out.source, out.kind)
         for out in outputs
     ]
+
+
+def _place_in_pair(
+    out: OutputColumn, outputs: Sequence[OutputColumn], places: Mapping[SourceKey, int]
+) -> tuple[int, int] | None:
+    """Find a pair of columns off whose parts a statistic of one of them can be read.
+
+    The rows must be the same: none of them without a value of either column.
+    """
+    if out.grid is None or out.of_pair or out.form.is_total or out.weights is not None:
+        return None
+    for pair in outputs:
+        if not pair.of_pair or pair.where != out.where:
+            continue
+        if any(grid.fill is None and not grid.drop for _, grid, _ in pair.values):
+            continue
+        for axis, (label, _, bounds) in enumerate(pair.values):
+            if (label, bounds) == (out.column, out.bounds):
+                return places[pair.source], axis
+    return None
 
 
 def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:

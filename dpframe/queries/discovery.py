@@ -153,7 +153,7 @@ def discover(
                threshold  found_5  found_50  found_95
     mechanism
     laplace           15       13        15        17
-    gaussian          23       16        23        30
+    gaussian          22       15        22        29
     """
     query = units(by, where=where)  # which has a column of that name, too
     labels = query.by

@@ -122,6 +122,8 @@ class Output:
         How much its variance counts beside those of other outputs.
     mirrored
         Whether values of a mean count from the upper bound down.
+    in_pair
+        The position of a source of two columns that tells as much, and which of them it is about.
     """
 
     name: StatisticName
@@ -130,6 +132,7 @@ class Output:
     of_rows: float = 0.0
     weight: float = 1.0
     mirrored: bool = False
+    in_pair: tuple[int, int] | None = None
 
     @property
     def kind(self) -> type[Statistic]:

@@ -65,6 +65,7 @@ PARTS = {
         "of_rows": 1.5,
         "weight": 2.0,
         "mirrored": True,
+        "in_pair": (1, 1),
     },
     Domain: {
         "dimensions": (Dimension(5, ordered=False),),

@@ -125,3 +125,23 @@ def test_a_correlation_with_its_mirror_costs_one():
         both = {"a": make("x", "y"), "b": make("y", "x")}
         shown = frame.dp.plan(both, epsilon=1, rows=1000).table["std_error"]
         assert shown.tolist() == pytest.approx([one, one])
+
+
+@pytest.mark.parametrize("missing", ["drop", 0.5])
+def test_a_correlation_with_its_mirror_and_all_moments_cost_one(missing):
+    frame = pd.DataFrame({"x": [0.5], "y": [0.1]})
+    lacking = {"x": missing, "y": missing}
+    bounds = {"x": (-1, 1), "y": (-1, 1)}
+    frame.dp.declare(bounds=bounds, missing=lacking, privacy_unit=dpf.EACH_ROW)
+    pair = dpf.corr("x", "y"), dpf.corr("y", "x")
+
+    def errors(queries):
+        shown = frame.dp.plan(queries, epsilon=1, useful="any").table
+        return shown["std_error"].to_numpy(float)
+
+    alone = errors(pair[0])
+    assert errors(dict(enumerate(pair))) == pytest.approx([*alone, *alone])
+    moments = {"a": dpf.mean("x"), "b": dpf.mean("y"), "v": dpf.var("x"), "n": dpf.count()}
+    found = errors(dpf.aggregate(r=pair[0], m=pair[1], **moments))
+    assert found[:2] == pytest.approx([*alone, *alone])
+    assert found[-1] == pytest.approx(3 * 2**0.5, rel=5e-3)

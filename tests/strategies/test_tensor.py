@@ -1,6 +1,7 @@
 """The parts of a pair of columns: they add up to one, and say what the values say."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -143,3 +144,64 @@ def test_odd_numbers_have_answers():
         for one in read_off(x, np.full(len(x), 7), noise)[1:]:
             assert np.isfinite(one.values).all()
             assert all(np.isfinite(part).all() for part in one.loadings.values())
+
+
+ALL = (
+    COUNT,
+    Output("corr", 1),
+    Output("mean", 2, in_pair=(1, 0)),
+    Output("mean", 3, in_pair=(1, 1)),
+    Output("var", 2, in_pair=(1, 0)),
+    Output("std", 3, in_pair=(1, 1)),
+)
+
+
+def of_all(degree=2, *, optional=False):
+    pair_of_columns = Source(0, 10, optional, (0, 40), degree)
+    single = Source(0, 10, optional), Source(0, 40, optional)
+    outputs = (COUNT, *(replace(out, sampled=degree == 4) for out in ALL[1:]))
+    return workload((EVERYONE, pair_of_columns, *single), outputs)
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_means_and_spreads_of_either_column_are_read_off_the_parts(degree):
+    rng = np.random.default_rng(9)
+    x = rng.integers(0, 8, 500)
+    y = np.clip(3 * x + rng.integers(0, 12, 500), 0, 40)
+    made = pair.plan_tensor(of_all(degree), LAPLACE)
+    assert len(made.blocks) == (degree + 1) ** 2
+    measured = [np.array([part.sum()]) for part in nine_or_more(x, y, degree)]
+    found = made.decode(measured, [1e-9] * len(measured))
+    expected = len(x), np.corrcoef(x, y)[0, 1], x.mean(), y.mean(), x.var(), y.std()
+    for one, wanted in zip(found, expected, strict=True):
+        assert one.values[0] == pytest.approx(wanted, rel=2e-4)
+
+
+def test_a_statistic_of_another_column_is_not_read_off_the_parts():
+    work = of_all()
+    apart = tuple(replace(out, in_pair=None) for out in work.outputs)
+    assert pair.plan_tensor(replace(work, outputs=apart), LAPLACE) is None
+
+
+def test_all_moments_of_two_columns_err_little():
+    rng = np.random.default_rng(3)
+    values = rng.multivariate_normal([0, 0], [[0.09, 0.054], [0.054, 0.09]], 1_000)
+    x, y = np.rint(1_000 * np.clip(values, -1, 1)).astype(np.int64).T
+    sides = Source(-1_000, 1_000, optional=False)
+    both = Source(-1_000, 1_000, optional=False, other=(-1_000, 1_000))
+    outputs = (*ALL[:5], Output("var", 3, in_pair=(1, 1)))
+    made = pair.plan_tensor(workload((EVERYONE, both, sides, sides), outputs), LAPLACE)
+    grid = Grid(0, -1_000, 1_000)
+    of_x, of_y = bernstein_parts(x, grid, 2), bernstein_parts(y, grid, 2)
+    parts = [(of_x[i] * of_y[j]).sum() for i, j in parts_of_pair(2).values()]
+    noise = np.rint(rng.laplace(0, WHOLE, (9, 20_000))).astype(np.int64)
+    measured = [part + of for part, of in zip(parts, noise, strict=True)]
+    found = made.decode(measured, deviations(made, law=LAPLACE))
+    expected = 1_000, np.corrcoef(x, y)[0, 1], x.mean(), y.mean(), x.var(), y.var()
+    units = 1, 1, 1e3, 1e3, 1e6, 1e6
+    # 0.038 and so on are of many tables: this one is a draw of them
+    most = 4.3, 0.04, 0.0036, 0.0036, 0.0044, 0.0044
+    for one, wanted, unit, limit in zip(found, expected, units, most, strict=True):
+        error = np.sqrt(np.square(one.values - wanted).mean()) / unit
+        assert error <= limit
+        assert error >= 0.8 * limit
