@@ -34,17 +34,27 @@ def check_queries(frame: Frame, queries: Request) -> tuple[Engine, Mapping[Hasha
     if not named:
         way_out = "Write queries={name: dpf.count(...)}."
         raise QueryError.about("queries", "must be one query or more", queries, way_out)
-    measured: dict[Hashable, Query] = {}
+    queried: dict[Hashable, Query] = {}
     for name, query in named.items():
         if not is_unicode(name):
             text = f"queries must be named by valid Unicode texts, got {name!a}."
             raise QueryError(text, parameter="queries", label=name)
         with of_query(name):
-            checked = check_query(query, name)
-            # a misspelled label would otherwise be taken for one without keys or bounds
-            engine.check(frame, checked.labels)
-            measured[name] = checked.to_measure
-    return engine, measured
+            queried[name] = check_query(query, name)
+    _check_labels(engine, frame, queried)
+    return engine, {name: query.to_measure for name, query in queried.items()}
+
+
+def _check_labels(engine: Engine, frame: Frame, queries: Mapping[Hashable, Query]) -> None:
+    """Refuse a misspelled label, which would be taken for one without keys or bounds."""
+    labels = [label for query in queries.values() for label in query.labels]
+    try:
+        engine.check(frame, labels)  # at once: a frame may have as many columns as queries
+    except QueryError:
+        for name, query in queries.items():
+            with of_query(name):
+                engine.check(frame, query.labels)
+        raise
 
 
 def check_matches(

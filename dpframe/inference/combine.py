@@ -23,6 +23,7 @@ from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
@@ -127,10 +128,36 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
         rule = "weights are so large that the result is beyond the range of floats"
         raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
     first, last = np.sum([_possible(table) for table in tables], axis=0)
-    ends = combined[["low", "high"]].clip(first, last)
+    ends = _of_doubtful_rows(tables, combined, level).clip(first, last)
     if first < last and np.isclose(ends, [first, last], rtol=1e-9, atol=0).all():
         return combined * np.nan
     return combined.assign(**ends)
+
+
+def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Return the ends of a combination where numbers of rows may be wrong by a factor.
+
+    With S the part of the estimate that is divided by them, W its half-width and h that of the
+    factor, all x are kept for which `|S - x| <= sqrt(W^2 + h^2 x^2)` (Fieller 1954): all that is
+    possible, if h is 1 or more. The parts of several columns are taken for independent.
+    """
+    ends = combined[["low", "high"]]
+    shift, spread, largest = 0.0, 0.0, 0.0
+    for table in tables:
+        law = table.release.noise.distribution
+        quantile = max(GAUSSIAN.quantile(level), law.quantile(level))
+        for weights, column in table.parts():
+            step = float(np.sum(weights * column.steps))
+            doubt = quantile * column.doubt if np.any(weights) else 0.0
+            if doubt >= 1:
+                return ends.assign(low=-np.inf, high=np.inf)
+            shift += step * doubt**2 / (1 - doubt**2)
+            spread = math.hypot(spread, step * doubt / (1 - doubt**2))
+            largest = max(largest, doubt)
+    middle = combined["estimate"] + shift
+    below, above = combined["estimate"] - ends["low"], ends["high"] - combined["estimate"]
+    down, up = (np.hypot(spread, off / math.sqrt(1 - largest**2)) for off in (below, above))
+    return ends.assign(low=middle - down, high=middle + up)
 
 
 def _sum_of_cells(table: Weighed) -> float:

@@ -26,10 +26,16 @@ class Linear(NamedTuple):
         The values, in the units of the column; of times, in seconds from the origin.
     deviations
         By block, one number or one for each.
+    steps
+        Of means and rates: the part of each value that is divided by a number of rows.
+    doubt
+        The relative standard error of all these numbers of rows together.
     """
 
     values: np.ndarray
     deviations: Mapping[str, Value]
+    steps: Value = 0.0
+    doubt: float = 0.0
 
 
 def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
@@ -66,9 +72,10 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
     own = _share(spread * squares, variance)
     t = np.clip(pooled + own * off / np.sqrt(squares), first, last)
     off, moved, variance = apart(t)
-    inverse = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
+    inverse, doubt = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
     values = statistic.place(t + inverse * off)
-    return Linear(values, {b: inverse * statistic.unit * part for b, part in moved.items()})
+    deviations = {b: inverse * statistic.unit * part for b, part in moved.items()}
+    return Linear(values, deviations, inverse * statistic.unit * off, doubt)
 
 
 def _at_least(squares: np.ndarray, noise: dict[str, Value]) -> np.ndarray:
@@ -88,8 +95,8 @@ def _inverse_of_rows(
     off: np.ndarray,
     moved: dict[str, Value],
     used: np.ndarray,
-) -> np.ndarray:
-    """Return inverses of numbers of rows, uncorrelated with D."""
+) -> tuple[np.ndarray, float]:
+    """Return inverses of numbers of rows, uncorrelated with D, and how far all may be off."""
     shared = sum((noise[block] * moved[block] for block in noise), start=np.zeros(1))
     own = np.square(norm(moved.values()))
     beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
@@ -97,9 +104,11 @@ def _inverse_of_rows(
     variance = np.maximum(np.square(norm(noise.values())) - beta * shared, 0.0)
     variance = np.broadcast_to(variance, numbers.shape)
     middle = numbers[used].mean()
+    error_of_middle = np.sqrt(variance[used].sum()) / np.count_nonzero(used)
+    doubt = float(error_of_middle / middle) if middle > 0 else np.inf
     spread = max(float((np.square(numbers - middle) - variance)[used].mean()), 0.0)
     share = _share(np.full(numbers.shape, spread), variance)
     variance = share * variance
     numbers = np.maximum(middle + share * (numbers - middle), np.maximum(np.sqrt(variance), 1.0))
     error = variance / numbers**2
-    return np.asarray((1 - error / (1 + 2 * error)) / numbers)
+    return np.asarray((1 - error / (1 + 2 * error)) / numbers), doubt

@@ -261,6 +261,7 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
 def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Read what is symmetric off the pair that is measured for an earlier output, if one is."""
     oriented: list[OutputColumn] = []
+    sources: set[SourceKey] = set()
     for out in outputs:
         mirror = replace(
             out,
@@ -271,9 +272,9 @@ def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
             other_grid=out.grid,
             other_bounds=out.bounds,
         )
-        known = {one.source for one in oriented}
-        turned = out.form.is_symmetric and mirror.source in known
+        turned = out.form.is_symmetric and mirror.source in sources
         oriented.append(mirror if turned else out)
+        sources.add(oriented[-1].source)
     return oriented
 
 

@@ -84,11 +84,16 @@ class Joining:
     def pools(self) -> list[Pool]:
         """All queries: those of the same groups of the same rows are in one pool."""
         pools: list[list[Hashable]] = []
+        of_rows: dict[Hashable, list[list[Hashable]]] = {}
         for name in self.tables:
-            like = (pool for pool in pools if _can_join(self._only(pool[0]), self._only(name)))
+            table = self._only(name)
+            likely = of_rows.setdefault(_rows_of(table), []) if _may_join(table) else []
+            cells = table.cells
+            like = (pool for pool in likely if _same_cells(self._only(pool[0]).cells, cells))
             pool = next(like, [])
             if not pool:
                 pools.append(pool)
+                likely.append(pool)
             pool.append(name)
         alike = [Pool(tuple(pool)) for pool in pools]
         signs = self._sharing_signs([pool.names[0] for pool in alike if len(pool.names) == 1])
@@ -202,16 +207,16 @@ def _joint_of(tables: Sequence[Table], declaration: Declaration) -> Table:
     return table_of(query, declaration, first.cells)
 
 
-def _can_join(one: Table, other: Table) -> bool:
-    """Whether two queries count the same rows in the same groups."""
-    if one.of is not None or other.of is not None or one.query.ranges or other.query.ranges:
-        return False
-    if one.query.options.names_given or other.query.options.names_given:
-        return False
-    apart = one.unit != () and one.where != other.where
-    alike = one.caps == other.caps and {*one.valued} == {*other.valued}
-    alike = alike and one.outputs[0].weights == other.outputs[0].weights
-    return not apart and alike and _same_cells(one.cells, other.cells)
+def _may_join(table: Table) -> bool:
+    """Whether a query can be measured with others."""
+    return table.of is None and not table.query.ranges and not table.query.options.names_given
+
+
+def _rows_of(table: Table) -> Hashable:
+    """Return what is the same of queries that count the same rows by the same columns."""
+    where = table.where if table.unit != () else None
+    columns = tuple((axis.column, len(axis.keys)) for axis in table.cells.axes)
+    return where, table.caps, frozenset(table.valued), table.outputs[0].weights, columns
 
 
 def _same_cells(one: Cells, other: Cells) -> bool:
