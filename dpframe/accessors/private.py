@@ -190,8 +190,8 @@ class PrivateAccessor:
 
     def margins(
         self, /, columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
-        where: str | None = None, keys: Keys = None, other: Other = None,
-        weights: MarginWeights = None, max_rows: int | None = None,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        other: Other = None, weights: MarginWeights = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,

@@ -297,6 +297,8 @@ def plan_operation(
                 frame, declaration, asked, spend, mechanism, aim=aim, apart=apart
             )
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
+    if manifest.files is not None:  # which are listed again while a release is planned
+        manifest = operation.engine.manifest(frame)
     source = check_matches(manifest, declaration, named, operation.axes)
     return replace(operation, source=source, files=manifest.files)
 

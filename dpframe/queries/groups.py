@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 import pandas as pd
+from pandas.api.types import is_scalar
 
 from dpframe.arguments import MOST_GROUPS, check_flag, is_label, is_one_of, is_unicode
 from dpframe.errors import QueryError, quote
@@ -231,9 +232,9 @@ def check_other(by: tuple[Hashable, ...], cuts: Cuts, other: Other) -> dict[Hash
         if column in cuts:
             remedy = "Let the first or the last bin reach to infinity."
             raise QueryError.about("other", "is for columns with keys", key, remedy, label=column)
-        plain = is_label(key) and not isinstance(key, tuple) and is_unicode(key)
+        plain = is_label(key) and is_scalar(key) and is_unicode(key)
         if not plain or pd.isna(cast(str, key)):
-            rule = "must be a key, such as 'other', or a dict of them by column"
+            rule = "must be a key, such as 'rest', or a dict of them by column, and names no output"
             raise QueryError.about("other", rule, key, label=column)
     return named
 

@@ -122,9 +122,9 @@ _GROUP_CAPS = ("max_groups", "max_rows_per_group")
 @public_call
 def margins(
     columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
-    where: str | None = None, keys: Keys = None, other: Other = None,
-    weights: MarginWeights = None, max_rows: int | None = None,
-    weight: float = 1.0, **queries: AskedPart,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    weight: float = 1.0, other: Other = None, weights: MarginWeights = None,
+    **queries: AskedPart,
 ) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 

@@ -242,7 +242,7 @@ def test_what_is_public_of_a_quotient_limits_it(flights):
         fare=dpf.sum("fare"),
         gain=dpf.sum("gain"),
         far=dpf.sum("fare", where="fare > 5"),
-        other=dpf.count(where="fare > 5"),
+        rest=dpf.count(where="fare > 5"),
         epsilon=0.1,
         mechanism="laplace",
     )
@@ -250,8 +250,8 @@ def test_what_is_public_of_a_quotient_limits_it(flights):
         ("late", "flights"): (0, 1),
         ("fare", "flights"): (0, 10),
         ("gain", "flights"): (-5, 5),
-        ("far", "other"): (0, 10),
-        ("late", "other"): (0, math.inf),
+        ("far", "rest"): (0, 10),
+        ("late", "rest"): (0, math.inf),
         ("gain", "fare"): (-math.inf, math.inf),
         ("fare", "gain"): (-math.inf, math.inf),
     }

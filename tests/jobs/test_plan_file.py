@@ -80,9 +80,9 @@ WRONG = {
         "bins is missing; for inst",
         16,
     ),
-    "a number of bins": (
-        ("{ from = 0, to = 100, bins = 10 }", "3"),
-        "got 3; for instance bins =",
+    "a text of bins": (
+        ("{ from = 0, to = 100, bins = 10 }", '"3"'),
+        "got '3'; for instance bins =",
         19,
     ),
     "no such place": (

@@ -63,7 +63,7 @@ PLANS = [
     plan_mistake(
         'column = "fare"', 'column = "fare"\nwhere = "far > 3"', "queries.fares.where", "'far'"
     ),
-    plan_mistake(_BINS, "bins = 10", "line 19, queries.fares.bins", "from = 0"),
+    plan_mistake(_BINS, 'bins = "10"', "line 19, queries.fares.bins", "from = 0"),
     plan_mistake(_BINS, "bins = [0, 5, 5]", "line 19, queries.fares.bins", "above the one before"),
     plan_mistake(_BINS, "", "line 16, queries.fares", "from = 0"),
     plan_mistake("max_rows = 3", 'max_rows = "3"', "line 6, declare.max_rows", "whole number"),

@@ -117,8 +117,7 @@ CALLS = {
     "margins": _call("margins", ["zone", "day"]),
     "margins of several": _call(
         "margins",
-        ["zone", "fare"],
-        bins={"fare": [-5, 0, 5, 10]},
+        ["zone", dpf.cut("fare", [-5, 0, 5, 10])],
         other={"zone": "other"},
         n=dpf.count(),
         m=dpf.mean("size"),
