@@ -292,7 +292,7 @@ def test_a_total_beside_its_mean_is_read_off_the_same_parts(mechanism):
         "region",
         total=dpf.sum("age", weights="w"),
         mean=dpf.mean("age", weights="w"),
-        other=dpf.sum("income", weights="w"),
+        rest=dpf.sum("income", weights="w"),
         n=dpf.count(weights="w"),
     )
     alone = {"s": dpf.sum("age", "region", weights="w"), "b": both}
@@ -304,7 +304,7 @@ def test_a_total_beside_its_mean_is_read_off_the_same_parts(mechanism):
     rows = clipped(frame).assign(income=frame["income"].fillna(30).clip(*BOUNDS["income"]))
     for region, own in rows.groupby("region"):
         total, income = (own["w"] * own["age"]).sum(), (own["w"] * own["income"]).sum()
-        expected = {"total": total, "age": total, "other": income, "income": income}
+        expected = {"total": total, "age": total, "rest": income, "income": income}
         expected |= {"mean": total / own["w"].sum(), "n": own["w"].sum()}
         for name, values in table.items():
             if name in expected:
