@@ -1,7 +1,5 @@
 """Recompute what a release costs from its certificate alone, with no code of dpframe.
 
-It reads the JSON of a certificate, such as the second file that `dpf.write_csv` writes:
-
     python examples/recompute_epsilon.py counts.csv.certificate.json
 
 A certificate names the worst unit of each measurement. In a cell, a rows of that unit stand in
@@ -12,9 +10,8 @@ place of b rows of another. Each of them adds x, or y, to a measured integer, wh
     Laplace, box, geometric   moved / s                       added up: epsilon
     staircase                 ceil(moved / D) log(1 / b)      added up: epsilon, with s = D + b
 
-Integers that are measured over many cells have triples (u, v, f): f times the cost of
-|u a x - v b y|, added up. An epsilon of Gaussian noise follows from mu and delta by Theorem 8 of
-Balle and Wang (2018). Needs mpmath.
+Integers measured over many cells have triples (u, v, f): f times the cost of |u a x - v b y|,
+added up. Epsilon of Gaussian noise follows from mu and delta (Balle and Wang 2018, Theorem 8).
 """
 
 import argparse
@@ -29,8 +26,6 @@ NEAR = 1 + mpf(2) ** -40  # amounts of certificates are floats
 
 def cost_of_move(law, moved, scale):
     """Return what it costs that a measured integer moves."""
-    if moved == 0:
-        return mpf(0)
     if law == "gaussian":
         return (moved / mpf(scale)) ** 2
     if law == "staircase":
@@ -85,15 +80,10 @@ def delta_of(mu, epsilon):
 
 def epsilon_of(curve, delta):
     """Return the least epsilon at a delta, by bisection."""
-    low, high = mpf(0), mpf(1)
-    while curve(high) > delta:
-        high *= 2
-    for _ in range(120):
+    low, high = mpf(0), mpf(10) ** 6
+    for _ in range(140):
         middle = (low + high) / 2
-        if curve(middle) > delta:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if curve(middle) > delta else (low, middle)
     return high
 
 
@@ -114,20 +104,14 @@ def most_rows(release):
 
 def recompute(release):
     """Return mu, epsilon and the extra delta of a release, computed anew."""
-    squares, epsilon, extra = mpf(0), mpf(0), mpf(0)
-    for part in release["witness"]:
-        cost = part["alike"] * cost_of_unit(part)
-        if part["law"] == "gaussian":
-            squares += cost
-        else:
-            epsilon += cost
-        if part["lone"] is not None:
-            extra += part["alike"] * chance_shown(part)
-    mu, delta = mp.sqrt(squares), release["privacy_loss"]["delta"]
-    first = release["witness"][0]
-    if mu and delta and first["lone"] and len(release["witness"]) == 1:
+    parts, delta = release["witness"], release["privacy_loss"]["delta"]
+    costs = [(part["law"], part["alike"] * cost_of_unit(part)) for part in parts]
+    mu = mp.sqrt(sum((cost for law, cost in costs if law == "gaussian"), mpf(0)))
+    epsilon = sum((cost for law, cost in costs if law != "gaussian"), mpf(0))
+    extra = sum((part["alike"] * chance_shown(part) for part in parts if part["lone"]), mpf(0))
+    if mu and delta and parts[0]["lone"] and len(parts) == 1:
         replaced = release["neighboring"] == "replace"
-        epsilon = epsilon_of(lambda e: delta_of_groups(first, e, replaced), mpf(delta))
+        epsilon = epsilon_of(lambda e: delta_of_groups(parts[0], e, replaced), mpf(delta))
     elif mu and delta:
         epsilon = epsilon_of(lambda e: delta_of(mu, e), mpf(delta) - extra)
     return mu, epsilon, extra
@@ -147,8 +131,7 @@ def compare(release):
         said = "at most" if cost <= promised * NEAR else "MORE THAN"
         lines.append(f"  {name} {mp.nstr(cost, 12)}: {said} the {promised:.12g} promised")
     for part in release["witness"]:
-        tried = ", among those tried" if part["sampled"] else ""
-        lines.append(f"  {part['unit']}{tried}")
+        lines.append(f"  {part['unit']}{', among those tried' if part['sampled'] else ''}")
     if not most_rows(release):
         lines.append("  MORE ROWS than caps allow")
     return lines

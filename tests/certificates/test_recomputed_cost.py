@@ -110,7 +110,7 @@ def test_the_script_counts_rows_over_all_cells(caps, cells, relation, within, sc
 def test_the_script_needs_nothing_of_dpframe():
     text = SCRIPT.read_text("utf-8")
     assert "import dpframe" not in text and "from dpframe" not in text
-    assert len(text.splitlines()) <= 170
+    assert len(text.splitlines()) <= 150
 
 
 CHANGED = {
