@@ -129,7 +129,8 @@ def period(column: Hashable, freq: str, first: object, last: object) -> Cut:
     Parameters
     ----------
     column
-        Label of the column. Values outside of the periods, and missing ones, have no group.
+        Label of the column. Values outside of the periods, and missing ones, have no group; in a
+        column of `pandas.Period` no value has one: make it times by `.dt.to_timestamp()`.
     freq
         How long a period is, as pandas writes it: "Y", "Q", "M", "W", "D", "h", "min" or "s".
     first, last
