@@ -57,24 +57,6 @@ class ReleasePlan:
 
     Nothing is spent, and no rows are read, until `release()`; that charges exactly what is shown.
 
-    Attributes
-    ----------
-    table
-        One row per output column (for margins per table and column):
-
-        - `mechanism`, and `sigma`, the scale of the noise in the units of the column;
-        - `std_error` and `half_width_95` of one cell. If `per` says "1 / rows" (means, at their
-          worst), divide them by the number of rows in the cell, or give `rows`;
-        - `useful`, if `rows` is given: "nothing" if the half-width is at least half of what the
-          output can be, "rough" from a tenth, or "good"; `part`: that of its query in the amount;
-        - `mu`, `epsilon`, `delta`: the cost of the whole release; `fits`: whether the budget allows
-          it; `remaining_epsilon`, `remaining_mu`: the largest pure and Gaussian release that fits
-          afterwards.
-
-        Selected quantiles have one row each, with `rank_error_95`: at most so many rows lie between
-        the quantile and the selected bin, with a probability of 95 % or more. Searches by
-        `discover`, `suggest_caps` and `suggest_bounds` have tables of their own, described there.
-
     Examples
     --------
     >>> import dpframe as dpf
@@ -94,7 +76,23 @@ class ReleasePlan:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """What to expect of every output."""
+        """What to expect of every output.
+
+        One row per output column (for margins per table and column):
+
+        - `mechanism`, and `sigma`, the scale of the noise in the units of the column;
+        - `std_error` and `half_width_95` of one cell. If `per` says "1 / rows" (means, at their
+          worst), divide them by the number of rows in the cell, or give `rows`;
+        - `useful`, if `rows` is given: "nothing" if the half-width is at least half of what the
+          output can be, "rough" from a tenth, or "good"; `part`: that of its query in the amount;
+        - `mu`, `epsilon`, `delta`: the cost of the whole release; `fits`: whether the budget allows
+          it; `remaining_epsilon`, `remaining_mu`: the largest pure and Gaussian release that fits
+          afterwards.
+
+        Selected quantiles have one row each, with `rank_error_95`: at most so many rows lie between
+        the quantile and the selected bin, with a probability of 95 % or more. Searches by
+        `discover`, `suggest_caps` and `suggest_bounds` have tables of their own, described there.
+        """
         return ShownFrame(self._operation.outlook_table())
 
     @property
