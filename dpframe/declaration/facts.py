@@ -165,13 +165,14 @@ class Declaration:
         types
             The types of a source, by column; `None` where one cell may have decided on it.
         """
-        known = dict(self.columns)
-        for label, kind in types.items():
-            column = known.get(label, Column())
-            if column.keys is None and "bool" in (kind, column.type):
-                keys = check_keys(label, [False, True])
-                known[label] = replace(column, keys=keys, source="type")
-        return replace(self, columns=MappingProxyType(known))
+        columns = {
+            label: replace(column, keys=check_keys(label, [False, True]), source="type")
+            for label, kind in types.items()
+            if "bool" in (kind, (column := self.column(label)).type) and column.keys is None
+        }
+        if not columns:
+            return self
+        return replace(self, columns=MappingProxyType({**self.columns, **columns}))
 
     def within(self, context: Context) -> "Declaration":
         """Return a declaration for one call, whose ledger is that of its context."""
