@@ -113,12 +113,13 @@ def diagnose(
         raise QueryError(f"{why} {way}", parameter="query")
     context = at_the_door(looking=True)
     engine = engine_for(frame)
-    manifest = engine.manifest(frame)
-    declaration = declaration_of(frame, context).in_part(part).with_truths(manifest.types)
+    types = engine.manifest(frame).types
+    declaration = declaration_of(frame, context).in_part(part).with_truths(types)
     asked: Any = None if queries is None else in_part(declaration, queries)
     looks = _looks(frame, declaration, asked, groups=groups)
     labels = list(dict.fromkeys(label for look in looks.values() for label in look.columns))
     engine.check(frame, labels)
+    manifest = engine.manifest(frame)  # files were listed again
     for name, look in looks.items():
         for claims, axes in look.claims:
             check_matches(manifest, declaration, {name: claims}, {name: axes})
