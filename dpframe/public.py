@@ -87,12 +87,11 @@ _NOT_THERE = {
 _ROWS = "Rows are the declared keys, in their order, whatever the data hold."
 _OF_PANDAS = {
     "axis": "Columns are named.",
-    "dropna": "Missing values have no row; dpf.margins(columns, other=...) counts them.",
+    "dropna": "Missing values have no row; other='missing' counts them, with all that are no key.",
     "margins": "Use dpf.margins(columns), or .dp.total(margins=True) of what is released.",
     "normalize": "Use .dp.percent() of what is released.",
     "numeric_only": "Columns are named.",
     "observed": _ROWS,
-    "other": "Rows with other keys are left out; dpf.margins(columns, other=...) counts them.",
     "sort": _ROWS,
 }
 """What to do in place of keywords that pandas has, or one call alone."""
