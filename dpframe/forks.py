@@ -5,17 +5,18 @@ In the child the other threads are gone, and what they held stays held: a lock i
 
 import functools
 import os
-import sys
 import threading
 import time
-from types import FrameType
+from importlib import _bootstrap
 from typing import Any, Self, TypeVar, overload
 
 T = TypeVar("T")
 
 _PAUSE = 0.001  # seconds between two looks
-_LONGEST = 10.0  # seconds that a fork waits for imports
-_SLOW = frozenset({"importlib._bootstrap", "pydantic.type_adapter"})  # they hold locks
+_LONGEST = 10.0  # seconds that a fork waits
+
+MAKING = threading.RLock()  # held while something is made that holds locks of other packages
+_held: list[bool] = []  # whether each fork under way got that lock
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801  # called as that of Python
@@ -36,30 +37,30 @@ class cached_property(functools.cached_property[T]):  # noqa: N801  # called as 
         return value
 
 
-def _finish_imports() -> None:
-    """Wait until no other thread is importing something for this package."""
+def _finish_work() -> None:
+    """Wait until no other thread imports something, or makes what holds locks for as long."""
     deadline = time.monotonic() + _LONGEST
+    _held.append(MAKING.acquire(timeout=_LONGEST))
     while _others_import() and time.monotonic() < deadline:
         time.sleep(_PAUSE)
 
 
+def _go_on() -> None:
+    """Let other threads make such things again."""
+    if _held.pop():
+        MAKING.release()
+
+
 def _others_import() -> bool:
+    """Whether another thread holds the lock of a module.
+
+    Frames of other threads would tell who asked for it, but reading them while those threads run
+    is not safe in Python 3.11.
+    """
     this_thread = threading.get_ident()
-    frames = sys._current_frames().items()  # of CPython alone, as are the locks
-    return any(_is_importing(frame) for thread, frame in frames if thread != this_thread)
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    """Whether a thread is in an import, or in what takes as long, that this package asked for."""
-    slow = False
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
-        if slow and name.startswith(f"{__package__}."):
-            return True
-        slow = slow or name in _SLOW
-        frame = frame.f_back
-    return False
+    locks = [reference() for reference in list(vars(_bootstrap)["_module_locks"].values())]
+    return any(getattr(lock, "owner", None) not in {None, this_thread} for lock in locks)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish_imports)
+    os.register_at_fork(before=_finish_work, after_in_parent=_go_on, after_in_child=_go_on)

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 
 from dpframe.errors import UnreadableCertificateError
+from dpframe.forks import MAKING
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]
@@ -402,7 +403,8 @@ def _adapter_of(hint: Any) -> Any:
     if hint not in _adapters:
         from pydantic import TypeAdapter  # slow to import, and rarely needed
 
-        _adapters[hint] = TypeAdapter(hint)
+        with MAKING:
+            _adapters[hint] = TypeAdapter(hint)
     return _adapters[hint]
 
 
