@@ -393,7 +393,7 @@ class LedgerFile:
         except FileNotFoundError:
             raise LedgerError(
                 f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
-                "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...)).",
+                "mounted? To start one, give budget= beside ledger=, or call dpf.Ledger.create.",
                 parameter="path",
             ) from None
         except OSError as error:
