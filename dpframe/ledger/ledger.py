@@ -94,7 +94,7 @@ class Ledger:
         part: str | None = None,
     ) -> None:
         if path is None or budget is not None:
-            _check_budget(budget)
+            check_budget(budget)
         _check_column(part)
         self._whole: Ledger | None = None
         self._of_part: Part | None = None
@@ -163,7 +163,7 @@ class Ledger:
         ...     Ledger(f"{folder}/trips.ledger").budget == made.budget
         True
         """
-        _check_budget(budget)
+        check_budget(budget)
         _check_column(part)
         context = at_the_door()
         _, header = Chain.start(context.new_id(), budget, part)
@@ -763,7 +763,8 @@ def emptied_in_memory(ledger: Ledger) -> Ledger:
     return made
 
 
-def _check_budget(budget: object) -> None:
+def check_budget(budget: object) -> None:
+    """Refuse what is no budget."""
     if not isinstance(budget, Budget):
         why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
         way = "for instance dpf.Budget(epsilon=1, delta=1e-6)."

@@ -17,7 +17,7 @@ from dpframe.declaration.warnings import warn_of_budget, warn_of_memory
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
-from dpframe.ledger.ledger import Ledger, open_or_create
+from dpframe.ledger.ledger import Ledger, check_budget, open_or_create
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Protected
 from dpframe.privacy.amounts import Budget
@@ -243,6 +243,8 @@ def _caps(privacy_unit: tuple[Hashable, ...] | EachRow | None, caps: Caps) -> Ca
 
 
 def _check_ledger(budget: Budget | None, ledger: object) -> None:
+    if budget is not None:
+        check_budget(budget)
     if isinstance(ledger, str | PathLike):
         return
     if ledger is not None and not isinstance(ledger, Ledger):
