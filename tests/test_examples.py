@@ -24,6 +24,7 @@ import dpframe as dpf
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ROOT / "examples" / "papers"
 PROSE = {
+    "benchmarks",
     "changelog",
     "contributing",
     "glossary",
@@ -34,6 +35,7 @@ PROSE = {
     "scaling",
     "security",
     "suggestions",
+    "threats",
     "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
