@@ -293,8 +293,8 @@ def _arrange(
     beside = count <= MOST_PANELS or panels is False
     if kind == "auto":
         along_levels = drawn.quantiles and names[-1] == LEVEL
-        keys = list(cells.index.get_level_values(-1).unique())
-        kind = "line" if along_levels and beside else _kind_of(drawn, keys, beside=beside)
+        innermost = list(cells.index.get_level_values(-1).unique())
+        kind = "line" if along_levels and beside else _kind_of(drawn, innermost, beside=beside)
     on_scale = kind in ("line", "histogram")
     if count > MOST_PANELS and not (beside and on_scale):
         if on_scale or panels:

@@ -86,7 +86,8 @@ def cells_of(
     origin: int | None,
     percents: Sequence[str] | None,
     inner: pd.DataFrame | None = None,
-    base: float = 0.0,
+    *,
+    base: float,
 ) -> list[CellView]:
     """Return the cells of a released column; inner ends are those for the noise alone.
 
@@ -102,10 +103,8 @@ def cells_of(
     parts = (shown, low, high, *alone)
     numbers = np.array([in_seconds(part, origin) for part in parts], np.float64)
     cells = []
-    rows = zip(shown, low, high, strict=True)
-    for texts, number, bar, share in zip(
-        rows, numbers.T, _bars(numbers, base), percents, strict=True
-    ):
+    rows, bars = zip(shown, low, high, strict=True), _bars(numbers, base)
+    for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
         within = f"{lowest} to {highest}" if value and lowest else ""

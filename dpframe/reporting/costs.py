@@ -13,6 +13,7 @@ from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
 
 _MOST_TERMS = 12  # of a release that are shown
+_CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
 
 
 def cost_lines(release: Release) -> list[str]:
@@ -34,7 +35,9 @@ def cost_lines(release: Release) -> list[str]:
         lines.append(f"added up: mu squared = {mu_squared:.6g}, mu = {mu:.6g}")
     loss = release.privacy_loss
     if mu_squared and loss.epsilon is not None and loss.delta:
-        lines.append(f"at delta = {loss.delta:g}: epsilon = {loss.epsilon:.6g}")
+        lines.append(
+            f"at delta = {loss.delta:g}: epsilon = {loss.epsilon:.6g}, which solves {_CURVE}"
+        )
     return lines
 
 
@@ -68,14 +71,14 @@ def loss_of_parts(entries: Sequence[Entry], times: int) -> Guarantee | None:
     """Bound what somebody loses who is a unit in each of so many parts of the data.
 
     Of a release of one part, one unit moves: mu squared and epsilons add up. Of a release over all
-    parts, all units of that person move, so that mu and epsilon are `times` as large (Dong, Roth and
-    Su 2022, on groups). Amounts must not depend on answers.
+    parts, all units of that person move: mu and epsilon are `times` as large (Dong, Roth and Su
+    2022, on groups). Amounts must not depend on answers.
 
     Returns
     -------
     Guarantee or None
-        `None` where labels were searched over all parts: the extra delta of several units at once is
-        not known.
+        `None` where labels were searched over all parts: the extra delta of several units at once
+        is not known.
 
     References
     ----------

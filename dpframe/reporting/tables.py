@@ -7,6 +7,7 @@ from typing import assert_never
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.cells.reduce import apart
 from dpframe.cells.verify import Shown, look
@@ -443,7 +444,7 @@ def _columns(
             share = table.iloc[:, places]
         percents = None if share is None else percent_texts(share)
         part = parts[place]
-        cells = cells_of(values, ends, part.origin, percents, inner, part.base)
+        cells = cells_of(values, ends, part.origin, percents, inner, base=part.base)
         view = ColumnView(
             str(label),
             words.about_kind(part),
@@ -457,7 +458,8 @@ def _columns(
 
 def _as_text(table: pd.DataFrame, bars: pd.DataFrame | None) -> str:
     """Write all rows, with their intervals, separated by commas."""
-    return pd.DataFrame(table if bars is None else pd.concat([table, bars], axis=1)).to_csv()
+    whole = table if bars is None else pd.concat([table, bars], axis=1)
+    return "\n".join(map(visible, whole.to_csv().split("\n")))
 
 
 def _intervals(shown: Shown, level: float) -> pd.DataFrame | None:
