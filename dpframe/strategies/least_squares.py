@@ -50,7 +50,7 @@ class PossibleCells:
         return number_values(self.positions(axes))
 
 
-class Sums:
+class CellSums:
     """Sums of cells, table by table; in the last table, every cell is a sum of its own.
 
     Parameters
@@ -98,7 +98,7 @@ class LeastSquares:
         By table, the inverse of the variance of a measured sum.
     """
 
-    def __init__(self, sums: Sums, precisions: Sequence[float]) -> None:
+    def __init__(self, sums: CellSums, precisions: Sequence[float]) -> None:
         self._sums = sums
         self.precisions = precisions
         self._precision = precisions[-1]

@@ -21,7 +21,7 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel, Norm
 from dpframe.strategies.base import Layers
 from dpframe.strategies.domain import Domain
-from dpframe.strategies.least_squares import LeastSquares, PossibleCells, Sums
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.shares import as_shares, best_shares
 from dpframe.strategies.structure import Structure
 
@@ -55,7 +55,7 @@ class SumLayers(Layers):
     """
 
     domain: Domain
-    sums: Sums
+    sums: CellSums
     axes: tuple[tuple[int, ...], ...]
     wanted: tuple[int, ...]
     scales: tuple[float, ...]
@@ -134,7 +134,7 @@ def sum_layers(domain: Domain, law: Law) -> SumLayers:
     order = list(axes_of)
     wanted = tuple(order.index(names[axes]) for axes in domain.margins)
     weights = np.bincount(wanted, domain.weights or None, len(order)).astype(np.float64)
-    sums = Sums([tables[axes] for axes in axes_of.values()])
+    sums = CellSums([tables[axes] for axes in axes_of.values()])
     even = law.norm != 1 and not domain.weights
     best = _with_even_errors(sums, weights) if even else _least_sum(sums, weights, law.norm)
     shares = np.maximum(best, _LEAST_PRECISION ** (law.norm / 2) / len(best))
@@ -142,7 +142,7 @@ def sum_layers(domain: Domain, law: Law) -> SumLayers:
     return SumLayers(domain, sums, tuple(axes_of.values()), wanted, scales, law)
 
 
-def _least_sum(sums: Sums, weights: np.ndarray, norm: Norm) -> np.ndarray:
+def _least_sum(sums: CellSums, weights: np.ndarray, norm: Norm) -> np.ndarray:
     """Return the shares of tables for which the weighted sum of their variances is least."""
 
     def improve(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -155,7 +155,7 @@ def _least_sum(sums: Sums, weights: np.ndarray, norm: Norm) -> np.ndarray:
     return best_shares(improve, np.array(starts))
 
 
-def _with_even_errors(sums: Sums, weights: np.ndarray) -> np.ndarray:
+def _with_even_errors(sums: CellSums, weights: np.ndarray) -> np.ndarray:
     """Return the shares for which the largest variance of a table, with Gaussian noise, is least.
 
     Tables that err more than others count more, until all err alike.
@@ -172,7 +172,7 @@ def _with_even_errors(sums: Sums, weights: np.ndarray) -> np.ndarray:
 
 
 def _improve(
-    sums: Sums, weights: np.ndarray, logs: np.ndarray, norm: Norm
+    sums: CellSums, weights: np.ndarray, logs: np.ndarray, norm: Norm
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the sum of variances, better shares and the variances, from logarithms of shares.
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, assert_never
 import numpy as np
 
 from dpframe.strategies.contrasts import adjoint, place, product_lengths, squared_lengths
-from dpframe.strategies.least_squares import LeastSquares, PossibleCells, Sums
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 
 StructureKind: TypeAlias = Literal["margins", "tree", "sums"]
 
@@ -142,5 +142,5 @@ def _solved(structure: Structure) -> tuple[LeastSquares, np.ndarray]:
     """Return how cells of sums are estimated, and by possible cell that of the table."""
     cells = PossibleCells(structure.sizes, np.array(structure.cells, np.int64))
     tables = list(map(cells.in_table, structure.layers))
-    solver = LeastSquares(Sums(tables), [tau**-2.0 for tau in structure.tau])
+    solver = LeastSquares(CellSums(tables), [tau**-2.0 for tau in structure.tau])
     return solver, tables[structure.table]

@@ -12,7 +12,7 @@ from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import margins
 from dpframe.strategies.base import Workload
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.least_squares import LeastSquares, PossibleCells, Sums
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.possible import sum_layers
 
 LAWS = [GAUSSIAN, LAPLACE]
@@ -61,7 +61,7 @@ PRECISIONS = [0.3, 2.0, 0.01, 1.7, 0.4, 0.9, 3.0, 0.02]
 def solved():
     tables = up_to(3, 3)
     cells = PossibleCells(SIZES, np.array(CELLS))
-    sums = Sums(list(map(cells.in_table, tables)))
+    sums = CellSums(list(map(cells.in_table, tables)))
     return LeastSquares(sums, PRECISIONS), matrices(CELLS, SIZES, tables)
 
 
