@@ -188,6 +188,7 @@ def table_of(
     everyone = EVERYONE._replace(weights=weights)
     wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
     places = {source: at for at, source in enumerate(wanted)}
+    pairs = [out for out in outputs if out.of_pair]
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
@@ -198,7 +199,7 @@ def table_of(
                 out.of_rows,
                 out.weight,
                 out.is_rest,
-                _place_in_pair(out, outputs, places),
+                _place_in_pair(out, pairs, places),
             )
             for (source, statistic), out in zip(read, outputs, strict=True)
         ),
@@ -322,7 +323,7 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticNam
 
 
 def _place_in_pair(
-    out: OutputColumn, outputs: Sequence[OutputColumn], places: Mapping[SourceKey, int]
+    out: OutputColumn, pairs: Sequence[OutputColumn], places: Mapping[SourceKey, int]
 ) -> tuple[int, int] | None:
     """Find a pair of columns off whose parts a statistic of one of them can be read.
 
@@ -330,8 +331,8 @@ def _place_in_pair(
     """
     if out.grid is None or out.of_pair or out.form.is_total or out.weights is not None:
         return None
-    for pair in outputs:
-        if not pair.of_pair or pair.where != out.where:
+    for pair in pairs:
+        if pair.where != out.where:
             continue
         if any(grid.fill is None and not grid.drop for _, grid, _ in pair.values):
             continue
