@@ -143,14 +143,21 @@ def _named(measured: NoisyDesign) -> tuple[str, str, str]:
 
 def _layers(
     named: tuple[str, str, str], place: int, scales: Sequence[float], layers: Layers
-) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart | mechanism_parts.SumsPart:
     """Say how the cells of a table were measured together."""
     blocks = {str(block): layers.describe(place, scale) for block, scale in enumerate(scales)}
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
-    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
-    return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
+    known = *named, one.sizes, one.layers, tau, one.rounding
+    match one.kind:
+        case "margins":
+            return mechanism_parts.MarginsPart("margins", *known)
+        case "tree":
+            return mechanism_parts.TreePart("tree", *known)
+        case "sums":
+            return mechanism_parts.SumsPart("sums", *known, one.cells, one.table)
+        case _:
+            assert_never(one.kind)
 
 
 def noise_of_column(
@@ -250,7 +257,7 @@ def _weights(column: OutputColumn) -> WeightsPart | None:
 def rules_of(table: Table) -> tuple[str, ...]:
     """Say where rows are left out of a table, beside its condition and its caps."""
     rules = list(rules_of_groups(table.unit, table.groups.axes))
-    if table.groups.chosen is not None:
+    if table.measured.groups.chosen is not None:
         rules.append(UNWANTED)
     for out in table.outputs:
         rules += _rules_of_output(out)

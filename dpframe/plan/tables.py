@@ -234,10 +234,10 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
     if not query.margins:
         return {name: table_of(query, declaration)}
     cells = cells_of(query, declaration)
-    axes, bits = {axis.column: axis for axis in cells.axes}, _bits(cells)
+    bits = _bits(cells)
     found: dict[Hashable, Table] = {}
     for columns, part in query.margins.items():
-        own = Cells(tuple(axes[column] for column in columns))
+        own = cells.by_columns(columns)
         known = next(iter(found.values()), None)
         found[TableName(name, columns)] = (
             table_of(part, declaration, own, query, bits)
@@ -289,6 +289,8 @@ def _bits(cells: Cells) -> int:
 
 def _inner(query: Query, cells: Cells) -> int:
     """How many cells are one group for the caps."""
+    if query.margins and cells.chosen is not None:
+        return cells.size
     return len(cells.axes[-1]) if query.ranges else 1
 
 
@@ -393,6 +395,7 @@ def _domain(query: Query, cells: Cells) -> Domain:
         None if cells.chosen is None else len(cells.chosen),
         tuple(tuple(places[column] for column in columns) for columns in query.margins),
         query.margin_weights,
+        cells.chosen.tobytes() if query.margins and cells.chosen is not None else None,
     )
 
 
