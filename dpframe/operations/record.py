@@ -34,6 +34,7 @@ from dpframe.queries.tasks import Axis, BinAxis, KeyAxis, LabelAxis
 from dpframe.queries.where import Condition
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
+from dpframe.strategies.structure import MarginStructure, TreeStructure
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
@@ -131,11 +132,17 @@ def _layers(
 ) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
     """Say how the cells of a table were measured together."""
     blocks = {str(block): layers.describe(place, scale) for block, scale in enumerate(scales)}
-    one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
-    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
-    return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
+    match blocks["0"]:
+        case MarginStructure() as one:
+            rounding = one.rounding
+            return mechanism_parts.MarginsPart(
+                "margins", *named, one.sizes, tau, one.layers, rounding
+            )
+        case TreeStructure() as one:
+            return mechanism_parts.TreePart("tree", *named, one.sizes, tau, one.weights, one.window)
+        case structure:
+            assert_never(structure)
 
 
 def noise_of_column(
