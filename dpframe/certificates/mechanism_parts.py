@@ -301,11 +301,11 @@ class TreePart(LayersPart):
     The estimate of a child is its part of the estimate of its parent, 1 / b of b children, and what
     it differs from that by. Without `weights`, the total has noise of variance tau^2 of the first
     layer, and what b children differ by has the covariance tau^2 (I - 1 / b). With weights, the
-    covariance is tau^2 M D (D G D)^(-1/2) D M, the root inverted where it can be: D^2 are the
-    weights, and G says for every two children which part of the sums wanted holds both. M is I for
-    the children of the root, in whose G a bin may be cut in eight where it has leaves; below, M is
-    I - 1 / b, and G is M E M for `expanding` and 2 M E M else, E being the G of b bins that is
-    expanding.
+    covariance is tau^2 M L D (D G D)^(-1/2) D L M, the root inverted where it can be: D^2 are the
+    weights, and G says for every two children which part of the sums wanted holds both. For the
+    children of the root, M is I, L^2 is the diagonal of D^-1 (D G D)^(1/2) D^-1, and a bin of G may
+    be cut in eight where it has leaves. Below, M is I - 1 / b, L is the largest number there, and G
+    is M E M for `expanding` and 2 M E M else, E being the G of b bins that is expanding.
 
     Parameters
     ----------

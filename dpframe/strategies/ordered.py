@@ -7,8 +7,8 @@ the sums wanted. A row moves what is measured by the diagonal of `X = A'A`, and 
     X = D^-1 (D G D)^(1/2) D^-1 ,
 
 and the weights are those that make the diagonal of X equal 1: a fixed point (Denisov, McMahan,
-Rush, Smith and Thakurta 2022). A is rounded to integers; the noise hides these, so that rounding
-costs accuracy alone.
+Rush, Smith and Thakurta 2022). Near it, columns of A are made equal in length. A is then rounded to
+integers; the movement of these is what is charged, so that rounding costs accuracy alone.
 """
 
 import math
@@ -23,10 +23,11 @@ from numpy.typing import ArrayLike
 Window: TypeAlias = int | Literal["expanding"] | None
 """Sums that matter: over so many adjacent bins, from the first bin on, or all there are."""
 
-_MOST_BINS = 384  # that are children of the root, such as days of a year: planned in .2 to .4 s
+_MOST_BINS = 384  # that are children of the root, such as days of a year: planned in .2 s
 _MOST_CHILDREN = 256  # of a node, where there are more bins; with 128, 1,024 bins err 2 % more
-_ALIKE = 0.99  # of the largest square of a column; with .995, errors fall by .1 %
-_MOST_ROUNDS = 20  # most take 4 to 12
+_ALIKE = 0.95  # of the largest square of a column; with .99, errors fall by .1 %
+_ALIKE_BELOW = 0.999  # the same of children below the root, which are not made equal then
+_MOST_ROUNDS = 20  # most take 2 to 5
 _OVERSHOOT = 1.75  # of a step of the logarithms of weights; with 1, prefixes need 30 rounds
 _FINEST = 8  # parts of a child in which sums may end
 _OF_BINS = 1e-3  # weight of single bins beside windows, without which those tell no bin apart
@@ -95,16 +96,15 @@ def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[Level, ...]:
     ((3, 3), np.float64(1.0))
     """
     grams = [gram_of(sizes, level, window) for level in range(len(sizes))]
-    weights = [_balance(gram) for gram in grams]
+    weights = [_balance(gram, below=level > 0) for level, gram in enumerate(grams)]
     parts = [factors(*pair) for pair in zip(grams, weights, strict=True)]
-    lengths = [math.sqrt(np.square(matrix).sum(axis=0).max()) for matrix, _ in parts]
     errors = [
-        length * math.sqrt(np.sum(inverse * (gram @ inverse)))
-        for gram, length, (_, inverse) in zip(grams, lengths, parts, strict=True)
+        math.sqrt(np.sum(inverse * (gram @ inverse)))
+        for gram, (_, inverse) in zip(grams, parts, strict=True)
     ]
     levels = []
     for level, (matrix, _) in enumerate(parts):
-        factor = _UNIT * math.sqrt(errors[level] / sum(errors)) / lengths[level]
+        factor = _UNIT * math.sqrt(errors[level] / sum(errors))
         whole = _whole(factor * matrix, below=level > 0)
         reading = np.linalg.pinv(whole.astype(np.float64))
         levels.append(Level(weights[level], 1 / factor, whole, reading))
@@ -163,14 +163,15 @@ def count_sums(bins: int, window: Window) -> np.ndarray:
             assert_never(window)
 
 
-def _balance(gram: np.ndarray) -> tuple[float, ...]:
-    """Return weights for which all children move alike."""
+def _balance(gram: np.ndarray, *, below: bool) -> tuple[float, ...]:
+    """Return weights for which all children move nearly alike."""
+    least = _ALIKE_BELOW if below else _ALIKE
     weights = np.ones(len(gram))
     for _ in range(_MOST_ROUNDS):
-        matrix, _ = factors(gram, weights)
+        matrix, _ = _unscaled(gram, weights)
         moved = np.square(matrix).sum(axis=0)
         moved /= moved.max()
-        if moved.min() > _ALIKE:
+        if moved.min() > least:
             break
         weights = weights * moved**_OVERSHOOT
         weights /= weights.max()
@@ -178,7 +179,7 @@ def _balance(gram: np.ndarray) -> tuple[float, ...]:
 
 
 def factors(gram: np.ndarray, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return A and its inverse.
+    """Return A and its inverse, with columns of A of length 1; at most 1 where rows add up to 0.
 
     Parameters
     ----------
@@ -187,6 +188,14 @@ def factors(gram: np.ndarray, weights: ArrayLike) -> tuple[np.ndarray, np.ndarra
     weights
         The weights D^2.
     """
+    matrix, inverse = _unscaled(gram, weights)
+    lengths = np.sqrt(np.square(matrix).sum(axis=0))
+    if len(matrix) < len(gram):
+        lengths = np.full(len(gram), lengths.max(initial=1e-300))
+    return matrix / lengths, inverse * lengths[:, None]
+
+
+def _unscaled(gram: np.ndarray, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     stretch = np.sqrt(weights)
     values, vectors = np.linalg.eigh(stretch[:, None] * gram * stretch)
     kept = values > _NOTHING * values[-1]

@@ -83,9 +83,10 @@ class MarginStructure:
 class TreeStructure:
     """The covariance of the leaves of a tree, or of several that are alike, layer by layer.
 
-    Children of a node are its mean, and what they differ by. That has the covariance `tau^2 D (D G
-    D)^(-1/2) D`, with D^2 the weights of the layer and G as `ordered.gram_of` says, where the
-    children are ordered; where all are alike, `tau^2` times the identity, on what adds up to 0.
+    Children of a node are its mean, and what they differ by. That has the covariance `tau^2 L D (D
+    G D)^(-1/2) D L`, with D^2 the weights of the layer, G as `ordered.gram_of` says, and L as
+    `ordered.factors` does, where the children are ordered; where all are alike, `tau^2` times the
+    identity, on what adds up to 0.
 
     Parameters
     ----------
