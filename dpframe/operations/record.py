@@ -1,7 +1,7 @@
 """The certificate of a planned table, before its values are known, and what its rows leave out."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -102,24 +102,34 @@ def _options(work: Workload) -> parts.OptionsPart:
 
 def mechanism_of(measured: NoisyDesign, table: Table) -> mechanism_parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
-    named = measured.mechanism, MECHANISMS[measured.mechanism].title, measured.law.name
     if measured.design.layers is not None:
-        return _layers(named, table.place, measured.scales, measured.design.layers)
+        return _layers(_named(measured), table.place, measured.scales, measured.design.layers)
     predictions = measured.predictions[table.own]
     read = {block for output in predictions for block in output.loadings if block >= 0}
-    together = [group for group in measured.shared if not read.isdisjoint(group)]
     if len(measured.design.common) == len(measured.scales):
         return mechanism_parts.SignsPart(
             "signs",
-            *named,
+            *_named(measured),
             scales={str(block): measured.scales[block] for block in sorted(read)},
             groups=tuple(tuple(str(k) for k in group if k in read) for group in measured.shared),
             members=tuple(map(len, measured.shared)),
         )
-    blocks = sorted(read.union(*together))
+    group_of = measured.group_of
+    groups = sorted({group_of[block] for block in read if block in group_of})
+    alone = frozenset(block for block in read if block not in group_of)
+    return _block_noise(measured, tuple(groups), alone)
+
+
+@lru_cache(maxsize=1)  # of many tables with noise that is drawn together, all say the same
+def _block_noise(
+    measured: NoisyDesign, groups: tuple[int, ...], alone: frozenset[int]
+) -> mechanism_parts.BlockNoisePart:
+    """Say where noise comes from that is drawn for some groups of blocks, and some others."""
+    together = [measured.shared[place] for place in groups]
+    blocks = sorted(alone.union(*together))
     return mechanism_parts.BlockNoisePart(
         "noise",
-        *named,
+        *_named(measured),
         scales={str(block): measured.scales[block] for block in blocks},
         groups=tuple(tuple(map(str, group)) for group in together),
         joined=measured.design.joined and measured.design.groups[0] in together,
@@ -127,20 +137,26 @@ def mechanism_of(measured: NoisyDesign, table: Table) -> mechanism_parts.NoiseRe
     )
 
 
+def _named(measured: NoisyDesign) -> tuple[str, str, str]:
+    """Return the name of a mechanism, its title, and the law of its noise."""
+    return measured.mechanism, MECHANISMS[measured.mechanism].title, measured.law.name
+
+
 def _layers(
     named: tuple[str, str, str], place: int, scales: Sequence[float], layers: Layers
-) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart | mechanism_parts.SumsPart:
     """Say how the cells of a table were measured together."""
     blocks = {str(block): layers.describe(place, scale) for block, scale in enumerate(scales)}
     tau = {block: described.tau for block, described in blocks.items()}
     match blocks["0"]:
+        case TreeStructure() as tree:
+            described = tree.weights, tree.window
+            return mechanism_parts.TreePart("tree", *named, tree.sizes, tau, *described)
         case MarginStructure() as one:
-            rounding = one.rounding
-            return mechanism_parts.MarginsPart(
-                "margins", *named, one.sizes, tau, one.layers, rounding
-            )
-        case TreeStructure() as one:
-            return mechanism_parts.TreePart("tree", *named, one.sizes, tau, one.weights, one.window)
+            shared = *named, one.sizes, tau, one.layers, one.rounding
+            if one.kind == "margins":
+                return mechanism_parts.MarginsPart("margins", *shared)
+            return mechanism_parts.SumsPart("sums", *shared, one.cells, one.table)
         case structure:
             assert_never(structure)
 
@@ -242,7 +258,7 @@ def _weights(column: OutputColumn) -> WeightsPart | None:
 def rules_of(table: Table) -> tuple[str, ...]:
     """Say where rows are left out of a table, beside its condition and its caps."""
     rules = list(rules_of_groups(table.unit, table.groups.axes))
-    if table.groups.chosen is not None:
+    if table.measured.groups.chosen is not None:
         rules.append(UNWANTED)
     for out in table.outputs:
         rules += _rules_of_output(out)

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 Window: TypeAlias = int | Literal["expanding"] | None
 """Sums that matter: over so many adjacent bins, from the first bin on, or all there are."""
 
-_MOST_BINS = 384  # that are children of the root, such as days of a year: planned in .2 s
-_MOST_CHILDREN = 256  # of a node, where there are more bins; with 128, 1,024 bins err 2 % more
+MOST_CHILDREN = 384  # that are children of the root, such as days of a year: planned in .2 s
+_FEW_CHILDREN = 256  # of a node, where there are more bins; with 128, 1,024 bins err 2 % more
 _ALIKE = 0.95  # of the largest square of a column; with .99, errors fall by .1 %
 _ALIKE_BELOW = 0.999  # the same of children below the root, which are not made equal then
 _MOST_ROUNDS = 20  # most take 2 to 5
@@ -71,11 +71,11 @@ def sizes_of(bins: int) -> tuple[int, ...]:
     >>> sizes_of(365), sizes_of(1024), sizes_of(10**6)
     ((365,), (256, 4), (253, 63, 63))
     """
-    if bins <= _MOST_BINS:
+    if bins <= MOST_CHILDREN:
         return (bins,)
-    leaves = -(-bins // _MOST_CHILDREN)  # of a child of the root, at least
+    leaves = -(-bins // _FEW_CHILDREN)  # of a child of the root, at least
     levels = 0
-    while _MOST_CHILDREN**levels < leaves:
+    while _FEW_CHILDREN**levels < leaves:
         levels += 1
     below: list[int] = []
     for left in range(levels, 0, -1):
@@ -134,7 +134,7 @@ def gram_of(sizes: Sequence[int], level: int, window: Window) -> np.ndarray:
     leaves = math.prod(sizes[1:])
     parts = min(leaves, _FINEST)
     if isinstance(window, int):
-        window = max(round(window * parts / leaves), 1)
+        window = min(max(round(window * parts / leaves), 1), size * parts)
     fine = count_sums(size * parts, window)
     gram = np.asarray(fine.reshape(size, parts, size, parts).mean((1, 3)))
     return gram + _OF_BINS * np.eye(size) if isinstance(window, int) else gram

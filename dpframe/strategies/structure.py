@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
 
 from dpframe.strategies.contrasts import adjoint, place, product_lengths
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.ordered import Window, factors, gram_of
 from dpframe.strategies.prefixes import prefix_products
 
@@ -24,27 +25,39 @@ class MarginStructure:
 
     Parameters
     ----------
+    kind
+        "margins": a layer has contrasts along some axes, and sums along all others. "sums": a layer
+        has the sums of possible cells over all axes but its own, and cells are read off them by
+        least squares.
     sizes
-        How many cells there are along each axis.
+        How many cells there are along each axis; of sums, those of all axes of all tables.
     layers
         Along which axes there are contrasts.
     tau
         By layer, the scale of the noise of a row whose contrasts have length 1.
     rounding
         Variance that rounding adds to the noise of a row.
+    cells
+        Of sums, positions of the possible cells in the product of all axes, row-major.
+    table
+        Of sums, the position of the layer that is the table.
 
     Examples
     --------
-    >>> table = MarginStructure((2, 3), ((), (0,), (1,), (0, 1)), (3.0, 4.0, 4.0, 5.0), 0.0)
+    >>> layers = (), (0,), (1,), (0, 1)
+    >>> table = MarginStructure("margins", (2, 3), layers, (3.0, 4.0, 4.0, 5.0), 0.0)
     >>> weights = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])  # the first group of the first axis
     >>> round(table.variance(weights), 3)
     10.25
     """
 
+    kind: Literal["margins", "sums"]
     sizes: tuple[int, ...]
     layers: tuple[tuple[int, ...], ...]
     tau: tuple[float, ...]
     rounding: float
+    cells: tuple[int, ...] = ()
+    table: int = 0
 
     @property
     def deviation(self) -> float:
@@ -52,6 +65,13 @@ class MarginStructure:
         first = np.zeros(math.prod(self.sizes))
         first[0] = 1
         return math.sqrt(self.variance(first))
+
+    @property
+    def deviations(self) -> float | np.ndarray:
+        """Standard deviations of all cells; of sums, each has its own."""
+        if self.kind != "sums":
+            return self.deviation
+        return np.asarray(np.sqrt(_solved(self)[0].variances[self.table]))
 
     def variance(self, weights: np.ndarray) -> float:
         """Return the variance of a weighted sum of cells.
@@ -66,6 +86,8 @@ class MarginStructure:
 
     def variances(self) -> list[np.ndarray]:
         """Return the variances of the noise of the rows of every layer, as they are shaped."""
+        if self.kind == "sums":
+            return [np.square([tau]) for tau in self.tau]
         layers = zip(self.layers, self.tau, strict=True)
         return [
             np.square(tau) * product_lengths(self.sizes[k] for k in layer) + self.rounding
@@ -74,9 +96,29 @@ class MarginStructure:
 
     def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return what each row adds to a weighted sum of cells: `sum_x l_x C_rx / |r|^2`."""
+        match self.kind:
+            case "margins":
+                return self._of_margins(weights)
+            case "sums":
+                solver, table = _solved(self)
+                return solver.coefficients(np.asarray(weights, np.float64)[table])
+            case _:
+                assert_never(self.kind)
+
+    def _of_margins(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Take the contrasts along the axes of each layer, and the sums along the others."""
         axes = range(len(self.sizes))
         along = adjoint(np.reshape(weights, self.sizes), axes)
         return [along[place(axes, layer)] for layer in self.layers]
+
+
+@lru_cache(16)  # many sums of the same cells are weighed
+def _solved(structure: MarginStructure) -> tuple[LeastSquares, np.ndarray]:
+    """Return how cells of sums are estimated, and by possible cell that of the table."""
+    cells = PossibleCells(structure.sizes, np.array(structure.cells, np.int64))
+    tables = list(map(cells.in_table, structure.layers))
+    solver = LeastSquares(CellSums(tables), [tau**-2.0 for tau in structure.tau])
+    return solver, tables[structure.table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +170,11 @@ class TreeStructure:
             own = float(np.square(inverse).sum(axis=1).max())
             variance = variance / self.sizes[level] ** 2 + tau**2 * own
         return math.sqrt(variance)
+
+    @property
+    def deviations(self) -> float:
+        """The deviation that is said of every leaf: the largest."""
+        return self.deviation
 
     def variance(self, weights: np.ndarray) -> float:
         """Return the variance of a weighted sum of leaves.

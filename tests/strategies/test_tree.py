@@ -1,8 +1,10 @@
 """Ranges of ordered bins: what moves, how sums over bins vary, and which tree is taken."""
 
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,18 +244,34 @@ def ranges_of(bins):
 
 def test_sums_of_64_bins_err_hardly_more_than_a_lower_bound():
     assert root_mean_square(64, None, ranges_of(64)) <= 1.015 * nuclear_bound(ranges_of(64))
-    below = np.tri(64)
+    below = sums_of(64, "expanding")
     assert root_mean_square(64, "expanding", below) <= 1.035 * nuclear_bound(below)
+
+
+def sums_of(bins, window):
+    if window is None:
+        return ranges_of(bins)
+    if window == "expanding":
+        return np.tri(bins)
+    first = np.arange(bins - window + 1)[:, None]
+    return ((np.arange(bins) >= first) & (np.arange(bins) < first + window)).astype(float)
 
 
 @pytest.mark.parametrize("window", [4, 13, 26])
 def test_windows_of_52_weeks_err_hardly_more_than_the_optimum(window):
-    wanted = np.array(
-        [(np.arange(52) >= k) & (np.arange(52) < k + window) for k in range(53 - window)]
-    )
-    assert root_mean_square(52, window, wanted * 1.0) <= 1.02 * bound_of(wanted * 1.0)
-    # single weeks, and all ranges, err more
-    assert root_mean_square(52, None, wanted * 1.0) > 1.05 * bound_of(wanted * 1.0)
+    wanted = sums_of(52, window)
+    assert root_mean_square(52, window, wanted) <= 1.02 * bound_of(wanted)
+    # matrices for all ranges err more
+    assert root_mean_square(52, None, wanted) > 1.05 * bound_of(wanted)
+
+
+def test_windows_gain_what_the_page_says():
+    page = (Path(__file__).parents[2] / "docs" / "quantiles.md").read_text()
+    (said,) = re.findall(r"over 26 of\s+them then err (\d+) % less.* sums (\d+) % less", page)
+    for window, percent in zip((26, "expanding"), said, strict=True):
+        wanted = sums_of(52, window)
+        gain = 1 - root_mean_square(52, window, wanted) / root_mean_square(52, None, wanted)
+        assert round(100 * gain) == int(percent)
 
 
 @pytest.mark.parametrize("window, most", [(None, 1.055), ("expanding", 1.06)])
@@ -272,24 +290,11 @@ def test_sums_of_1024_bins_err_little_more_than_a_lower_bound(window, most):
     assert moved * math.sqrt(squares.mean()) <= most * bound
 
 
-def test_sums_wanted_are_counted_by_two_bins():
-    for bins, window in [(7, None), (7, "expanding"), (7, 3), (7, 7), (1, None)]:
-        if window is None:
-            wanted = ranges_of(bins)
-        elif window == "expanding":
-            wanted = np.tri(bins)
-        else:
-            wanted = (
-                np.array(
-                    [
-                        np.isin(np.arange(bins), k + np.arange(window))
-                        for k in range(bins - window + 1)
-                    ]
-                )
-                * 1.0
-            )
-        expected = wanted.T @ wanted / len(wanted)
-        np.testing.assert_allclose(count_sums(bins, window), expected, rtol=1e-12)
+@pytest.mark.parametrize("bins, window", [(7, None), (7, "expanding"), (7, 3), (7, 7), (1, None)])
+def test_sums_wanted_are_counted_by_two_bins(bins, window):
+    wanted = sums_of(bins, window)
+    expected = wanted.T @ wanted / len(wanted)
+    np.testing.assert_allclose(count_sums(bins, window), expected, rtol=1e-12)
 
 
 def test_children_of_a_node_are_as_few_as_is_said():
