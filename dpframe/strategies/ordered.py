@@ -36,7 +36,7 @@ _UNIT = 2.0**13  # length of a column; rounded to integers, errors grow by .01 %
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class TreeLevel:
     """How the children of each node of a level are measured.
 
     Parameters
@@ -69,7 +69,7 @@ def sizes_of(bins: int) -> tuple[int, ...]:
     Examples
     --------
     >>> sizes_of(365), sizes_of(1024), sizes_of(10**6)
-    ((365,), (256, 4), (253, 63, 63))
+    ((365,), (256, 4), (252, 63, 63))
     """
     if bins <= MOST_CHILDREN:
         return (bins,)
@@ -86,7 +86,7 @@ def sizes_of(bins: int) -> tuple[int, ...]:
 
 
 @lru_cache
-def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[Level, ...]:
+def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[TreeLevel, ...]:
     """Return the levels of the least mean square error of the sums wanted, by their sizes.
 
     Examples
@@ -107,7 +107,7 @@ def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[Level, ...]:
         factor = _UNIT * math.sqrt(errors[level] / sum(errors))
         whole = _whole(factor * matrix, below=level > 0)
         reading = np.linalg.pinv(whole.astype(np.float64))
-        levels.append(Level(weights[level], 1 / factor, whole, reading))
+        levels.append(TreeLevel(weights[level], 1 / factor, whole, reading))
     return tuple(levels)
 
 

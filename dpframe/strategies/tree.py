@@ -31,7 +31,7 @@ from dpframe.strategies import independent
 from dpframe.strategies.base import Layers, Workload
 from dpframe.strategies.contrasts import restore_totals, sums_and_contrasts
 from dpframe.strategies.layered import LayeredDesign, measure_in_layers
-from dpframe.strategies.ordered import Level, Window, plan_levels, sizes_of
+from dpframe.strategies.ordered import TreeLevel, Window, plan_levels, sizes_of
 from dpframe.strategies.prefixes import mean_products, prefix_products
 from dpframe.strategies.structure import TreeStructure
 
@@ -100,7 +100,7 @@ class MatrixTree(_Tree):
         Which sums are wanted.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[TreeLevel, ...]
     bins: int
     groups: int
     window: Window = None
