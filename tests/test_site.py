@@ -123,9 +123,8 @@ def test_docstrings_describe_no_argument_that_is_gone():
     files = (ROOT / "dpframe").rglob("*.py")
     found = {file.name: [*gone(ast.parse(file.read_text("utf-8")))] for file in files}
     assert {name: names for name, names in found.items() if names} == {}
-    stale = (
-        'def f(a, **rest):\n    """Do.\n\n    Parameters\n    ----------\n    a, b, **rest\n    """'
-    )
+    described = "Do.\n\n    Parameters\n    ----------\n    a, b, **rest"
+    stale = f'def f(a, **rest):\n    """{described}"""'
     assert [*gone(ast.parse(stale))] == ["b"]
 
 

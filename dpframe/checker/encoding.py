@@ -232,14 +232,21 @@ def _extremes(
 
 
 def _check_groups(measured: Measured, probe: EncodingProbe) -> None:
-    """Refuse groups of cells that share measured integers, but for the caps are apart."""
-    places = measured.places
+    """Refuse groups of cells that are not measured apart and alike: the first is all that is tried.
+
+    The integers of a group are next to each other.
+    """
+    places, profile = measured.places, measured.noise.profile
+    assert profile is not None  # noqa: S101  # there are layers
     if places.groups == 1:
         return
     last = (places.cells - places.inner,)
     one, other = probe.at_places(0, [(0,), last]).values()
-    if any((a.astype(bool) & b.astype(bool)).any() for a, b in zip(one, other, strict=True)):
+    width, left = divmod(len(profile), places.groups)
+    if left or any(a[width:].any() or b[:-width].any() for a, b in zip(one, other, strict=True)):
         raise PlanCheckError.of("groups share integers that are measured")
+    if (profile.reshape(places.groups, width) != profile[:width]).any():
+        raise PlanCheckError.of("groups have different noise")
 
 
 def _gaussian(one: np.ndarray, other: np.ndarray, precision: np.ndarray) -> PlaceKernel:
