@@ -35,7 +35,7 @@ def calls(released: pd.DataFrame) -> Mapping[str, Callable[[], Any]]:
         "covariance": lambda: released.dp.covariance,
         "combine": lambda: dpf.combine(released, weights),
         "ratio": lambda: dpf.ratio(released, "total", "n"),
-        "percent": lambda: dpf.percent(released, "n"),
+        "percent": lambda: released.dp.percent("n"),
         "round": lambda: dpf.round(released, -1),
     }
 

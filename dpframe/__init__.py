@@ -23,9 +23,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.pipeline import VERSION
-from dpframe.operations.planning import ReleasePlan
-from dpframe.operations.release import release
-from dpframe.plotting.map import plot_map
+from dpframe.operations.planning import ReleasePlan, release
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -40,15 +38,11 @@ from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
-from dpframe.steps.concat import concat
-from dpframe.steps.consistent import consistent
-from dpframe.steps.denoise import denoise
-from dpframe.steps.derive import change, per, percent, ratio, relative, standardize, total
-from dpframe.steps.join import interval
+from dpframe.steps.denoise import consistent, denoise
+from dpframe.steps.derive import interval, ratio
 from dpframe.steps.quantiles import between, quantile
-from dpframe.steps.rename import rename
-from dpframe.steps.round import round
-from dpframe.steps.suppress import suppress
+from dpframe.steps.rename import concat
+from dpframe.steps.suppress import round
 from dpframe.steps.verify import certify, publish, verify
 
 __version__ = VERSION
@@ -70,7 +64,6 @@ __all__ = [
     "between",
     "certificate_schema",
     "certify",
-    "change",
     "combine",
     "concat",
     "consistent",
@@ -89,33 +82,25 @@ __all__ = [
     "interval",
     "margins",
     "mean",
-    "per",
-    "percent",
     "period",
     "plot",
-    "plot_map",
     "publish",
     "quantile",
     "ranges",
     "rate",
     "ratio",
     "read_csv",
-    "relative",
     "release",
-    "rename",
     "report",
     "round",
     "scan",
     "scan_parquet",
     "schema",
     "slope",
-    "standardize",
     "std",
     "suggest_bounds",
     "suggest_caps",
     "sum",
-    "suppress",
-    "total",
     "units",
     "var",
     "verify",

@@ -145,7 +145,7 @@ def public_call(function: _Function) -> _Function:
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise  # by the function itself: it was called as it can be
-        raise _wrong_call(name, function, args, keywords)
+        raise wrong_call(name, function, args, keywords)
 
     return cast(_Function, checked)
 
@@ -214,7 +214,7 @@ def _shorten(error: DPFrameError | FileNotFoundError) -> DPFrameError | FileNotF
     return error.with_traceback(None)
 
 
-def _wrong_call(
+def wrong_call(
     called: str, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> CallError:
     """Make the error about arguments that a signature does not take."""

@@ -211,7 +211,7 @@ def test_every_call_names_what_it_needs(name):
     ("name", "words"),
     [
         ("read_parquet", r"Use pandas\.read_parquet; dpf\.read_csv reads"),
-        ("percents", r"Did you mean dpf\.percent\?"),
+        ("percents", r"Did you mean \.dp\.percent of a frame\?"),
         ("median", r"\.dp\.quantile\(column, 0\.5, by"),
         ("quantiles", r"\.dp\.quantile\(column"),
         ("denoised", r"Did you mean dpf\.denoise\?"),

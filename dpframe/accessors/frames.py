@@ -1,46 +1,29 @@
 """The `.dp` accessor: one-line delegations to public functions, without state of its own."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, Literal, Never
+from typing import Any, Never
 
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
 
+from dpframe.accessors.helping import method_of
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import Grouped, no_dp_of_groups, no_dp_of_series
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
-from dpframe.files.csv import write_csv
-from dpframe.files.parquet import write_parquet
-from dpframe.inference import intervals
+from dpframe.files import csv, parquet
+from dpframe.inference import independence, intervals
 from dpframe.inference.combine import Weights, combine
-from dpframe.inference.independence import independence
 from dpframe.ledger.ledger import Ledger
-from dpframe.options import By
+from dpframe.plotting import map as maps
 from dpframe.plotting import plot
-from dpframe.plotting.map import Coords, plot_map
 from dpframe.public import public_calls
 from dpframe.reporting.report import report
-from dpframe.steps import rename, round, suppress
-from dpframe.steps.denoise import denoise
+from dpframe.steps import denoise, derive, quantiles, rename, suppress, verify
 from dpframe.steps.denoise_checks import Across
-from dpframe.steps.derive import (
-    PER_100_000,
-    Public,
-    change,
-    per,
-    percent,
-    ratio,
-    relative,
-    standardize,
-    total,
-)
-from dpframe.steps.join import interval
-from dpframe.steps.quantiles import between
 from dpframe.steps.suggest_caps import best
-from dpframe.steps.verify import publish
 
 
 @pd.api.extensions.register_series_accessor("dp")
@@ -167,26 +150,19 @@ class DPAccessor(PrivateAccessor):
         """
         return intervals.covariance(self._frame)
 
-    def interval(
-        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False,
-        chosen: Literal["keys"] | None = None, join: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Return confidence intervals of every released cell; see `dpframe.interval`.
-
-        Example: `released.dp.interval(0.9, join=True)`.
-        """
-        flags = {"simultaneous": simultaneous, "sampling": sampling, "join": join}
-        return interval(self._frame, level, chosen=chosen, **flags)
+    interval = method_of(derive.interval)
 
     def denoise(
-        self, method: DenoiserName = "auto", *, columns: Hashable | list[Hashable] | None = None,
-        graph: object = None, across: Across | None = None, **options: Any,
+        self, method: DenoiserName = "auto", *, graph: object = None, across: Across | None = None,
+        columns: Hashable | Sequence[Hashable] | None = None, **options: Any,
     ) -> pd.DataFrame:  # fmt: skip
         """Add denoised columns beside the released ones; see `dpframe.denoise`.
 
         Example: `released.dp.denoise()`.
         """
-        return denoise(self._frame, method, columns=columns, graph=graph, across=across, **options)
+        return denoise.denoise(
+            self._frame, method, columns=columns, graph=graph, across=across, **options
+        )
 
     @property
     def best(self) -> dict[str, Any]:
@@ -217,62 +193,15 @@ class DPAccessor(PrivateAccessor):
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level, sampling=sampling)
 
-    def total(
-        self, by: By | Mapping[Hashable, Any] = None, level: float = 0.95, *,
-        margins: bool = False, margins_name: Hashable = "All",
-    ) -> pd.DataFrame:  # fmt: skip
-        """Add rows up to fewer groups, with intervals; see `dpframe.total`."""
-        return total(self._frame, by, level, margins=margins, margins_name=margins_name)
-
-    def change(
-        self, along: Hashable | pd.DataFrame, level: float = 0.95, *, percent: bool = False,
-        lag: int = 1, sampling: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Return by how much rows differ from earlier ones; see `dpframe.change`."""
-        return change(self._frame, along, level, percent=percent, lag=lag, sampling=sampling)
-
-    def ratio(
-        self, numerator: Hashable, denominator: Hashable, level: float = 0.95, *,
-        sampling: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Add the quotient of two released columns; see `dpframe.ratio`."""
-        return ratio(self._frame, numerator, denominator, level, sampling=sampling)
-
-    def percent(
-        self, column: Hashable | None = None, level: float = 0.95, *, by: By = None,
-        of: float | pd.DataFrame | None = None, sampling: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Add percentages of the total, or of something else; see `dpframe.percent`."""
-        return percent(self._frame, column, level, by=by, of=of, sampling=sampling)
-
-    def per(
-        self, population: Public, unit: float = PER_100_000, level: float = 0.95, *,
-        column: Hashable | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Add rates for so many members of a public population; see `dpframe.per`."""
-        return per(self._frame, population, unit, level, column=column)
-
-    def standardize(
-        self, weights: Public, *, over: Hashable, population: Public, unit: float = PER_100_000,
-        level: float = 0.95,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Return directly standardized rates; see `dpframe.standardize`."""
-        by = {"unit": unit, "level": level}
-        return standardize(self._frame, weights, over=over, population=population, **by)
-
-    def relative(
-        self, along: Hashable, to: Hashable, level: float = 0.95, *, column: Hashable | None = None
-    ) -> pd.DataFrame:
-        """Add quotients of rows and the one with another key; see `dpframe.relative`."""
-        return relative(self._frame, along, to, level, column=column)
-
-    def independence(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
-        """Test whether groupings of released counts are independent; see `dpframe.independence`."""
-        return independence(self._frame, column, level)
-
-    def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
-        """Return the number of rows with values in a range; see `dpframe.between`."""
-        return between(self._frame, low, high, level)
+    total = method_of(derive.total)
+    change = method_of(derive.change)
+    ratio = method_of(derive.ratio)
+    percent = method_of(derive.percent)
+    per = method_of(derive.per)
+    standardize = method_of(derive.standardize)
+    relative = method_of(derive.relative)
+    independence = method_of(independence.independence)
+    between = method_of(quantiles.between)
 
     def report(
         self, path: str | PathLike[str] | None = None, *, ledger: Ledger | None = None,
@@ -323,61 +252,11 @@ class DPAccessor(PrivateAccessor):
         """
         return suppress.nsmallest(self._frame, n, column)
 
-    def round(
-        self, decimals: int | Mapping[Hashable, int] = 0, *, to: float | None = None
-    ) -> pd.DataFrame:
-        """Round the release, and its intervals to the outside; see `dpframe.round`."""
-        return round.round(self._frame, decimals, to=to)
-
-    def suppress(
-        self, *, below: float | None = None, relative_error: float | None = None,
-        by: Hashable | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Make cells missing that say too little; see `dpframe.suppress`."""
-        return suppress.suppress(self._frame, below=below, relative_error=relative_error, by=by)
-
-    def rename(
-        self,
-        columns: Mapping[Hashable, str] | None = None,
-        *,
-        levels: Mapping[Hashable, str] | None = None,
-        keys: Mapping[Hashable, Mapping[Hashable, str]] | None = None,
-    ) -> pd.DataFrame:
-        """Rename columns, levels and keys of the release; see `dpframe.rename`."""
-        return rename.rename(self._frame, columns, levels=levels, keys=keys)
-
-    def publish(self, *, note: str | None = None) -> pd.DataFrame:
-        """Return the table with what it shows in its certificate alone; see `dpframe.publish`."""
-        return publish(self._frame, note=note)
-
-    def write_csv(self, path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
-        """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`.
-
-        Existing files are replaced.
-        """
-        write_csv(self._frame, path, escape_formulas=escape_formulas)
-
-    def write_parquet(self, path: str | PathLike[str]) -> None:
-        """Write the release to a Parquet file; see `dpframe.write_parquet`.
-
-        An existing file is replaced.
-        """
-        write_parquet(self._frame, path)
-
-    def plot(
-        self, *, column: Hashable | list[Hashable] | None = None, kind: plot.Kind = "auto",
-        level: float = 0.95, per: Hashable | None = None, percent: bool = False,
-        sampling: bool = False, subplots: bool = True, panels: bool | None = None, ax: Any = None,
-        figsize: tuple[float, float] | None = None, title: str | None = None, color: Any = None,
-        legend: bool = True,
-    ) -> Any:  # fmt: skip
-        """Draw the release with error bars; see `dpframe.plot`."""
-        arguments = {name: value for name, value in locals().items() if name != "self"}
-        return plot.plot(self._frame, **arguments)
-
-    def plot_map(
-        self, coords: Coords, *, column: Hashable | None = None, edges: pd.DataFrame | None = None,
-        ax: Any = None, denoised: bool | None = None,
-    ) -> Any:  # fmt: skip
-        """Draw the release on a map; see `dpframe.plot_map`."""
-        return plot_map(self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised)
+    round = method_of(suppress.round)
+    suppress = method_of(suppress.suppress)
+    rename = method_of(rename.rename)
+    publish = method_of(verify.publish)
+    write_csv = method_of(csv.write_csv)
+    write_parquet = method_of(parquet.write_parquet)
+    plot = method_of(plot.plot)
+    plot_map = method_of(maps.plot_map)

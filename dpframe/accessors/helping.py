@@ -3,12 +3,18 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
 from itertools import groupby
 from textwrap import fill
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import pandas as pd
 
 from dpframe.options import Aim, ChosenRows, Memo, Spending
+from dpframe.public import wrong_call
+
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
 
 _SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+$|\Z)", re.MULTILINE | re.DOTALL)
 _REFERRED = re.compile(r"see `dpframe\.(\w+)`")
@@ -76,6 +82,34 @@ def _resolved(name: str, line: str, functions: Mapping[str, Any]) -> str:
         return line
     there = _lines(functions[elsewhere[1]]).get(name)
     return line if there is None else _resolved(name, there, functions)
+
+
+def method_of(
+    function: Callable[Concatenate[pd.DataFrame, _P], _Result],
+) -> Callable[Concatenate[Any, _P], _Result]:
+    """Return the method of `.dp` that gives its frame to a function of released frames.
+
+    Parameters
+    ----------
+    function
+        Any function whose first parameter is the frame.
+    """
+    frame, *others = inspect.signature(function).parameters.values()
+    owner = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.signature(function).replace(parameters=[owner, *others])
+
+    @wraps(function)
+    def method(self: Any, /, *args: _P.args, **keywords: _P.kwargs) -> _Result:
+        try:
+            signature.bind(self, *args, **keywords)
+        except TypeError:
+            raise wrong_call(function.__name__, method, (self, *args), keywords) from None
+        return function(self._frame, *args, **keywords)
+
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    text = inspect.getdoc(function) or ""
+    method.__doc__ = re.sub(rf"^{frame.name}\n(?: .*\n)+", "", text, flags=re.MULTILINE)
+    return method
 
 
 def module_text(summary: str, public: Mapping[str, Any]) -> str:

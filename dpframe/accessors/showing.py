@@ -329,6 +329,8 @@ def no_such_function(name: str, public: Iterable[str], methods: Collection[str])
         hint = f"Use .dp.{name} of a frame."
     elif name not in elsewhere and (close := nearest(name, public)):
         hint = f"Did you mean dpf.{close}?"
+    elif name not in elsewhere and (close := nearest(name, methods)):
+        hint = f"Did you mean .dp.{close} of a frame?"
     if name.startswith("read_") and hasattr(pd, name):
         hint = f"Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
     return NoSuchNameError(f"dpframe has no {name!r}. {hint}".rstrip(), parameter=name)

@@ -8,13 +8,11 @@ import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
 from dpframe.checker.encoding import EncodingProbe, layers_of
-from dpframe.checker.measured import Measured, Recognized
+from dpframe.checker.measured import BlockNoise, Measured, Recognized
 from dpframe.checker.mixed import worst_over_cells, worst_with_units
-from dpframe.checker.noise import BlockNoise
 from dpframe.checker.rows import RowVectors, row_vectors
-from dpframe.checker.units import FilledCaps, FilledCells, worst_cells, worst_stairs
+from dpframe.checker.units import FilledCaps, FilledCells, words_of, worst_cells, worst_stairs
 from dpframe.checker.witness import Found, Witness, WitnessCells, compare
-from dpframe.checker.words import words_of
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.amounts import PrivacyLoss
 
@@ -137,7 +135,9 @@ def find_worst(measured: Measured) -> Found:
 
 
 def _vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:
-    key = measured.content, weights.tobytes(), weights.shape
+    places = np.nonzero(weights)
+    parts = *places, weights[places]
+    key = measured.content, weights.shape, *(part.tobytes() for part in parts)
     known = _ROWS.get(key)
     return known or _ROWS.add(key, row_vectors(measured, weights, dice))
 

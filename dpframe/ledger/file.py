@@ -30,8 +30,8 @@ from dpframe.errors import (
 )
 from dpframe.ledger import locks, platform
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
-from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.leases import LASTS, Lease
+from dpframe.ledger.platform import Deadline
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where nothing more can be written: also of a quota, or of a limit."""
@@ -393,7 +393,8 @@ class LedgerFile:
         except FileNotFoundError:
             raise LedgerError(
                 f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
-                "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...)).",
+                "mounted? To start one, dpf.Ledger.create(path, budget=dpf.Budget(...)), or "
+                "budget= beside ledger= in a declaration.",
                 parameter="path",
             ) from None
         except OSError as error:

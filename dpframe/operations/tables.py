@@ -43,8 +43,7 @@ from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
 from dpframe.queries.tasks import Axis, Task
 from dpframe.queries.timescale import durations, moments
-from dpframe.steps.consistent import check_margins, made_consistent
-from dpframe.steps.denoise import apply_denoising
+from dpframe.steps.denoise import apply_denoising, check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies.base import Estimate
@@ -130,12 +129,14 @@ def _margins(plan: Plan, tables: Mapping[Hashable, Table]) -> frozenset[Hashable
     """Check the tables of every query for margins, and name these queries."""
     sets: dict[Hashable, list[tuple[Hashable, ...]]] = {}
     columns: dict[Hashable, list[Described]] = {}
+    whole: dict[Hashable, bool] = {}
     for name, table in tables.items():
         if isinstance(name, TableName):
             sets.setdefault(name.query, []).append(name.columns)
             columns[name.query] = _describe(plan, table)
+            whole[name.query] = table.measured.cells.chosen is None
     for query, own in sets.items():
-        check_margins(own, columns[query])
+        check_margins(own, columns[query], whole=whole[query])
     return frozenset(sets)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise
 from dpframe.errors import CalibrationError
 from dpframe.forks import cached_property
 from dpframe.privacy.amounts import round_up
@@ -136,6 +136,11 @@ class NoisyDesign:
             for position, group in enumerate(self.design.groups)
             if len(group) > 1 or (position == 0 and self.design.joined)
         ]
+
+    @cached_property
+    def group_of(self) -> dict[int, int]:
+        """By block, the position of its group among those that are shared."""
+        return {block: at for at, group in enumerate(self.shared) for block in group}
 
 
 def sketch(

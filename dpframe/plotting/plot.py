@@ -18,7 +18,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
 from dpframe.public import did_you_mean, public_call
-from dpframe.steps.concat import concat
+from dpframe.steps.rename import concat
 from dpframe.steps.suggest_caps import best_suggestion
 
 Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "forest", "histogram"]

@@ -14,8 +14,7 @@ from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
-from dpframe.certificates.parts import GroupingPart
-from dpframe.certificates.table_parts import TablePart
+from dpframe.certificates.parts import GroupingPart, TablePart
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text

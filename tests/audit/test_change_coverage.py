@@ -99,7 +99,7 @@ def test_changes_are_held_as_often_as_intervals_say(query, spend):
                 if np.isnan(truth).all():
                     continue
                 for level in LEVELS:
-                    found = changes(dpf.change(made[1], made[0], level, percent=percent))
+                    found = changes(made[1].dp.change(made[0], level, percent=percent))
                     width = made[0].shape[1]
                     for at, column in enumerate(made[0].columns):
                         rows = found.iloc[at::width]

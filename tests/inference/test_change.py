@@ -49,7 +49,7 @@ def years(query=QUERY, spend=SPENDS["laplace"], other=None):
 @pytest.mark.parametrize("spend", SPENDS)
 def test_a_change_is_the_difference_with_the_errors_of_both(spend):
     before, now = years(spend=SPENDS[spend])
-    found = changes(dpf.change(now, before, 0.9))
+    found = changes(now.dp.change(before, 0.9))
     assert found.equals(changes(now.dp.change(before, level=0.9))) and list(found) == COLUMNS
     assert found.index.names == ["zone", "column"] and len(found) == 15
     wide = found["estimate"].unstack("column")[list(now)].loc[ZONES]
@@ -161,7 +161,7 @@ def test_totals_and_keys_of_several_levels_are_matched():
         )
         for rows in (90, 120)
     ]
-    assert changes(dpf.change(*pair)).index.equals(pair[0].index)
+    assert changes(pair[0].dp.change(pair[1])).index.equals(pair[0].index)
 
 
 def test_where_a_group_may_be_empty_everything_possible_is_in_the_interval():
@@ -184,9 +184,9 @@ def test_times_change_in_seconds():
         lengths.head(rows).dp.sum("wait", bounds=bounds, epsilon=1e6, privacy_unit=dpf.EACH_ROW)
         for rows in (50, 100)
     ]
-    found = changes(dpf.change(made[1], made[0])).iloc[0]
+    found = changes(made[1].dp.change(made[0])).iloc[0]
     assert found["estimate"] == pytest.approx(25 * 180, abs=1)
-    assert changes(dpf.change(made[1], made[0], percent=True)).iloc[0, 0] == pytest.approx(
+    assert changes(made[1].dp.change(made[0], percent=True)).iloc[0, 0] == pytest.approx(
         100, abs=0.1
     )
     moments = pd.DataFrame({"at": pd.Timestamp("2024-01-01") + lengths["wait"]})
@@ -195,9 +195,9 @@ def test_times_change_in_seconds():
         moments.head(rows).dp.mean("at", bounds=span, epsilon=1e6, privacy_unit=dpf.EACH_ROW)
         for rows in (49, 100)
     ]
-    assert abs(changes(dpf.change(*made)).iloc[0, 0]) < 10
+    assert abs(changes(made[0].dp.change(made[1])).iloc[0, 0]) < 10
     with raises(QueryError, "points in time have no zero", parameter="percent"):
-        changes(dpf.change(*made, percent=True))
+        changes(made[0].dp.change(made[1], percent=True))
 
 
 def count(frame, **options):
@@ -263,12 +263,12 @@ def test_other_bounds_and_given_numbers_of_rows_are_refused():
         for n in ((rows, 4.0), rows)
     )
     with raises(QueryError, "given with an error"):
-        changes(dpf.change(*given))
+        changes(given[0].dp.change(given[1]))
     with raises(QueryError, "given with an error"):
         dpf.combine(
             dict(enumerate(given)), dict.fromkeys((0, 1), pd.DataFrame({"high": {"A": 1.0}}))
         )
-    assert list(changes(dpf.change(*known))) == COLUMNS
+    assert list(changes(known[0].dp.change(known[1]))) == COLUMNS
 
 
 @pytest.mark.parametrize("odd", [pd.DataFrame({"count": [1]}), trips(3)])

@@ -60,7 +60,7 @@ def test_parts_and_totals_are_of_one_group(by, mechanism, label):
         width = combined(frame, label, row, frame.loc[row, label] / total[row], frame.index[group])
         found = shares.loc[row, "high"] - shares.loc[row, "low"]
         assert found == pytest.approx(100 * width / total[row], rel=0.1)
-    pd.testing.assert_frame_equal(shares, quotients_of(dpf.percent(frame, label, by=[by])))
+    pd.testing.assert_frame_equal(shares, quotients_of(frame.dp.percent(label, by=[by])))
 
 
 def test_noise_that_all_rows_share_is_counted_once_in_a_group():
@@ -167,7 +167,7 @@ def test_groups_are_those_of_the_keys_in_any_order():
 )
 def test_what_makes_no_groups_is_refused(by):
     with raises(QueryError, "'zone', 'day'", parameter="by", value=by):
-        dpf.percent(released("two keys"), by=by)
+        released("two keys").dp.percent(by=by)
 
 
 def test_frames_are_not_shown():

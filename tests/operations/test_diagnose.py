@@ -108,9 +108,9 @@ def made_of(found):
         lambda frame: dpf.write_csv(frame, "made.csv"),
         lambda frame: dpf.combine(frame, {0: 1}),
         lambda frame: dpf.ratio(frame, "rows", "left"),
-        lambda frame: dpf.percent(frame, "rows"),
+        lambda frame: frame.dp.percent("rows"),
         lambda frame: frame.dp.certificate,
-        lambda frame: dpf.plot_map(frame, {}),
+        lambda frame: frame.dp.plot_map({}),
     ],
 )
 def test_it_is_refused_where_a_release_is_wanted(trips, use, tmp_path, monkeypatch):

@@ -41,7 +41,7 @@ def test_percentages_are_those_of_the_release():
         assert list(table.columns[-3:]) == [
             f"{column}_percent{end}" for end in ("", "_low", "_high")
         ]
-        assert table.equals(dpf.percent(frame, column, LEVEL))
+        assert table.equals(frame.dp.percent(column, LEVEL))
         total = frame[column].sum()
         assert np.allclose(table[f"{column}_percent"], 100 * frame[column] / total)
     assert list(released("one key").dp.percent().columns)[1] == "count_percent"
