@@ -118,7 +118,7 @@ RULES = (
     _refused(_UNFIT, law="staircase", kind="units", tables=_but("tables", "joined", "three")),
     _refused(_UNFIT, law="staircase", kind=("count", "histogram", "units"), unit="row"),
     _refused(_UNFIT, law="correlated", kind=("histogram", *OVER_CELLS)),
-    _refused(_UNFIT, law="box", kind="ranges"),
+    _refused(_UNFIT, law="box", kind=("ranges", "possible")),
 )
 """What cannot be."""
 
