@@ -312,7 +312,7 @@ def order_rows(
 
     Parameters
     ----------
-    labels
+    labels, count
         Labels of the rows, below `count`.
     along
         Numbers, one per row, that are wanted in the same order.
