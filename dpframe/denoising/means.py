@@ -179,11 +179,6 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         small. `chosen` holds the "center", the "spread", which is the standard deviation of
         the prior for large groups, and how many groups were "moved".
 
-    Raises
-    ------
-    QueryError
-        If values are not finite, or sums and numbers of rows are not as many.
-
     Notes
     -----
     It is not safe for any data: where small groups differ from large ones all alike, and noise
@@ -292,15 +287,7 @@ def _some(groups: int) -> slice:
 
 
 def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
-    """Fit the prior by EM: it raises the likelihood of all `T - M N`, one step for each of M and w.
-
-    Parameters
-    ----------
-    noisy
-        Sums in half widths.
-    rows
-        Expected numbers of rows.
-    """
+    """Fit the prior by EM to all `T - M N`, one step for each of M and w."""
     some = _some(len(noisy.rows))
     noisy = noisy._replace(centered=noisy.centered[some], rows=noisy.rows[some])
     rows = LikelyRows(rows.rows[some], rows.inverse[some])
@@ -346,17 +333,7 @@ def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
 
 
 class _Densities(NamedTuple):
-    """By share and group, what is known of `T - M N`; arrays of many groups are filled in place.
-
-    Parameters
-    ----------
-    precisions
-        One over the variance.
-    densities
-        The density, over what the exponential of the widest share is.
-    spare
-        For what is computed between.
-    """
+    """By share and group, what is known of `T - M N`; arrays of many groups are filled in place."""
 
     precisions: np.ndarray
     densities: np.ndarray
