@@ -25,7 +25,7 @@ from dpframe.strategies import (
 )
 from dpframe.strategies.margins import ContrastLayers, TableLayers
 from dpframe.strategies.possible import SumLayers
-from dpframe.strategies.tree import ContrastTree, NodeTree
+from dpframe.strategies.tree import MatrixTree, NodeTree
 from dpframe.strategies.weighted import WeightedDesign
 
 FLAGS = ["b0", "b1", "b2", "b3"]
@@ -45,7 +45,11 @@ ASKED = {
     correlated.design: [dpf.sum(FLAGS, "g"), SUMS],
     margins.apart: [IN_MARGINS(), IN_MARGINS(m=dpf.mean("x")), IN_MARGINS(keys=PAIRS)],
     margins.plan_paired: [IN_MARGINS(m=dpf.mean("x")), IN_MARGINS(keys=PAIRS, m=dpf.mean("x"))],
-    tree.design: [dpf.ranges("x", [-5, -1, 0, 2, 5], "h")],
+    tree.design: [
+        dpf.ranges("x", [-5, -1, 0, 2, 5], "h"),
+        *(dpf.ranges("x", 52, window=window) for window in (None, "expanding", 13)),
+        *(dpf.ranges("x", 1024, window=window) for window in (None, "expanding")),
+    ],
     sparse.design: [dpf.sum(FLAGS, "g", max_true=2)],
     sparse.plan_bins: [dpf.count("g"), dpf.histogram("x", [-5, 0, 2, 5], "h")],
     box.runs: [SUMS, dpf.sum(FLAGS, "g", max_true=2)],
@@ -182,7 +186,7 @@ LAYERS = {
     "tables": (TableLayers, margins.apart, "laplace", IN_MARGINS()),
     "sums, gaussian": (SumLayers, margins.apart, "gaussian", IN_MARGINS(keys=PAIRS)),
     "sums, laplace": (SumLayers, margins.apart, "laplace", IN_MARGINS(keys=PAIRS)),
-    "contrasts of a tree": (ContrastTree, tree.design, "gaussian", ASKED[tree.design][0]),
+    "integers of a tree": (MatrixTree, tree.design, "gaussian", ASKED[tree.design][0]),
     "nodes of a tree": (NodeTree, tree.design, "laplace", ASKED[tree.design][0]),
 }
 
