@@ -47,13 +47,7 @@ ENDS = ("_low", "_high")
 
 
 def check_not_selected(release: Release, what: str) -> None:
-    """Refuse what takes errors for unbiased, where groups were published for their counts.
-
-    Raises
-    ------
-    QueryError
-        If they were.
-    """
+    """Refuse what takes errors for unbiased, where groups were published for their counts."""
     found = release.mechanism
     if isinstance(found, ThresholdPart):
         why = f"a group was published because its count reached {found.threshold}"
@@ -92,22 +86,13 @@ def quotient_ends(
     all r that a test does not reject: those for which that is at most its half-width (Fieller
     1954). Others are those of the error to first order, kept within what is possible. An interval
     always holds the value released.
-
-    Parameters
-    ----------
-    column
-        What is said about the column.
-    noise
-        Its noise.
-    sampling
-        Whether rows are a sample, and what is asked is about the population.
     """
     statistic, totals = column.statistic, column.totals
     spread = statistic.spread(totals) if sampling else None
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         match statistic.interval:
             case "test":
-                ends = _ends_by_equal_noise(statistic, totals, noise, spread)
+                ends = _ends_by_tests(statistic, totals, noise, sampling=sampling)
             case "test by row":
                 ends = _ends_by_row(statistic, totals, noise, spread)
             case "first order":
@@ -134,20 +119,52 @@ def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarr
                 return np.zeros(1, bool)
             low, high = quotient_ends(column, noise)
             return np.asarray((low <= first) & (high >= last))
-        quotient, ends = statistic.quotient(totals), np.array(statistic.ends)
-        top, rows = totals.weigh(quotient.top), totals.weigh(quotient.bottom)
-        moved = noise.sum(totals.noise(quotient.apart(ends)))
-        # distances from both ends add up to 2 N at least
-        if (rows > _FARTHEST * np.max(moved.deviation)).all():
-            return np.zeros(1, bool)
-        widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
+        parts = _with_equal_noise(totals)
+        if parts[0][1] is totals:
+            return _unknown_by_test(statistic, totals, noise)
+        found = np.empty(sum(len(rows) for rows, _ in parts), bool)
+        for rows, part in parts:
+            found[rows] = _unknown_by_test(statistic, part, noise)
+        return found
 
-        def holds(total: np.ndarray, end: float) -> np.ndarray:
-            return np.asarray(np.abs(total - end * rows) <= widths[end])
 
-        _, low, high = _test_ends(top, rows, holds, statistic.ends)
-        value = quotient.value(totals)
-        return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
+def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> np.ndarray:
+    """Tell the same of means and rates whose noise is the same in all rows."""
+    quotient, ends = statistic.quotient(totals), np.array(statistic.ends)
+    top, rows = totals.weigh(quotient.top), totals.weigh(quotient.bottom)
+    moved = noise.sum(totals.noise(quotient.apart(ends)))
+    # distances from both ends add up to 2 N at least
+    if (rows > _FARTHEST * np.max(moved.deviation)).all():
+        return np.zeros(1, bool)
+    widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
+
+    def holds(total: np.ndarray, end: float) -> np.ndarray:
+        return np.asarray(np.abs(total - end * rows) <= widths[end])
+
+    _, low, high = _test_ends(top, rows, holds, statistic.ends)
+    value = quotient.value(totals)
+    return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
+
+
+def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray, Totals[str]]]:
+    """Part rows whose noise differs; a single part where it does not."""
+    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
+    if all(np.ndim(own) == 0 for own in loadings):
+        return [(np.zeros(0, np.intp), totals)]
+    table = np.array(np.broadcast_arrays(*loadings)).T
+    alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
+    _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    parts = []
+    for kind, first in enumerate(firsts.tolist()):
+        rows = np.flatnonzero(kinds.ravel() == kind)
+        moved = {
+            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
+            for name, own in totals.loadings.items()
+        }
+        parts.append(
+            (rows, Totals({name: own[rows] for name, own in totals.values.items()}, moved))
+        )
+    return parts
 
 
 def _test_ends(
@@ -178,26 +195,17 @@ def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: Table
     return statistic.show(low)[0], statistic.show(high)[0]
 
 
-def _ends_by_equal_noise(
-    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
+def _ends_by_tests(
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, *, sampling: bool
 ) -> Sides:
-    """Return the same as `_ends_by_test`, for which all rows have one noise: together where so."""
-    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
-    if all(np.ndim(own) == 0 for own in loadings):
-        return _ends_by_test(statistic, totals, noise, spread)
-    table = np.array(np.broadcast_arrays(*loadings)).T
-    alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
-    _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-    low, high = np.empty((2, len(table)))
-    for kind, first in enumerate(firsts.tolist()):
-        rows = np.flatnonzero(kinds.ravel() == kind)
-        moved = {
-            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
-            for name, own in totals.loadings.items()
-        }
-        part = Totals({name: own[rows] for name, own in totals.values.items()}, moved)
-        own = None if spread is None else statistic.spread(part)
-        low[rows], high[rows] = _ends_by_test(statistic, part, noise, own)
+    """Return the ends of all means that are not rejected, for rows of equal noise together."""
+    low, high = np.empty((2, *np.shape(next(iter(totals.values.values())))))
+    for rows, part in _with_equal_noise(totals):
+        spread = statistic.spread(part) if sampling else None
+        ends = _ends_by_test(statistic, part, noise, spread)
+        if part is totals:
+            return ends
+        low[rows], high[rows] = ends
     return low, high
 
 
@@ -314,13 +322,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_no_intervals_beside(shown: Shown, what: str) -> None:
-    """Refuse what asks for errors of quantiles that were read off: they have intervals alone.
-
-    Raises
-    ------
-    QueryError
-        If they were, or there are no numbers.
-    """
+    """Refuse what asks for errors of quantiles that were read off: they have intervals alone."""
     shown.certificate.require_numbers()
     for release in shown.certificate.releases:
         column = release.columns[0]
@@ -505,13 +507,7 @@ def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> EndsB
 def _quantile_intervals(
     shown: Shown, release: Release, level: float, *, simultaneous: bool
 ) -> pd.DataFrame:
-    """Return the ends of the intervals of quantiles, which stand beside them since they were read.
-
-    Raises
-    ------
-    QueryError
-        If they are of another level, or were left out.
-    """
+    """Return the ends of the intervals of quantiles, which stand beside them."""
     _ = release.noise  # quantiles that were selected have none
     ends = {
         one.end: (label, one)
@@ -637,23 +633,7 @@ def half_width(
     *,
     integer: bool,
 ) -> float | np.ndarray:
-    """Return the half-width of an interval for a column.
-
-    Parameters
-    ----------
-    noise
-        Its noise, if it is a measured block.
-    loadings
-        What the noise of each block does to it.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
-    integer
-        Whether the column holds whole numbers, in place of multiples of some step.
-    """
+    """Return the half-width of an interval for a column."""
     law = mechanism.distribution
     if noise is not None:
         return noise.step * law.half_width(noise.scale, level, noise.members)
