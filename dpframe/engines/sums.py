@@ -14,6 +14,7 @@ from dpframe.engines.blocks import (
     RowBlock,
     bernstein_parts,
     ends,
+    powers,
     square_integers,
     weigh_integers,
 )
@@ -273,8 +274,8 @@ class _BlockTerms:
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:
             return self._choose_ones(self._task.most)[term]
-        if term.other_grid is not None:
-            return self._amounts_of_pair(term, term.grid, term.other_grid)
+        if term.others:
+            return self._amounts_of_several(term)
         return self._amounts_of_column(term, term.grid)
 
     def _amounts_of_column(self, term: Term, grid: Grid) -> np.ndarray | int:
@@ -288,21 +289,29 @@ class _BlockTerms:
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
 
-    def _amounts_of_pair(self, term: Term, grid: Grid, other_grid: Grid) -> np.ndarray:
-        """Return what the rows add to a term of two columns; 0 where a value is missing."""
-        columns = ((term.column, grid), (term.other, other_grid))
-        there = np.ones(len(self._block), np.int64)
-        amounts = there
-        for (column, own), part in zip(columns, term.part, strict=True):
-            integers, missing = self._block.snap(column, own)
-            if own.fill is None:
-                there = np.where(missing, 0, there)
+    def _amounts_of_several(self, term: Term) -> np.ndarray:
+        """Return what the rows add to a term of several columns; 0 where a value is missing."""
+        amounts = np.ones(len(self._block), np.int64)
+        for column, grid in term.valued:
+            _, missing = self._block.snap(column, grid)
+            if grid.fill is None:
+                amounts = np.where(missing, 0, amounts)
+        pairs = zip(term.valued, term.part, strict=False)  # rows have no parts
+        for (column, grid), part in pairs:
             if term.kind == "part":
-                about = column, own, term.degree
-                if about not in self._split:  # all parts of a column are wanted
-                    self._split[about] = bernstein_parts(integers, own, term.degree)
-                amounts = amounts * self._split[about][part]
-        return amounts * there
+                amounts = amounts * self._split_column(column, grid, term.degree)[part]
+            elif part:
+                amounts = amounts * self._split_column(column, grid, 0)[part]
+        return amounts
+
+    def _split_column(self, column: Hashable, grid: Grid, degree: int) -> list[np.ndarray]:
+        """Return the parts of a column, or its powers: all are wanted."""
+        about = column, grid, degree
+        if about not in self._split:
+            integers, _ = self._block.snap(column, grid)
+            split = bernstein_parts(integers, grid, degree) if degree else powers(integers, grid)
+            self._split[about] = split
+        return self._split[about]
 
     def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
         """Return what the rows add to a term where each counts for its weight."""

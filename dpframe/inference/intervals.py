@@ -114,7 +114,7 @@ def quotient_ends(
                 assert_never(statistic.interval)
         low, high = (np.where(np.isinf(end), end, statistic.place(end)) for end in ends)
     value, _ = statistic.estimate(totals)
-    return np.minimum(low, value), np.maximum(high, value)
+    return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
 
 
 def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> Sides:

@@ -179,7 +179,7 @@ def gather(
                 parts["denoised"] = table.iloc[:, at]
         numbers, scale = to_numbers(list(parts.values()))
         cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=table.index)
-        effect = described.form.of_pair
+        effect = described.form.of_several
         drawn.append(Drawn(label, scale.name(text(label)), _with_arrows(cells), scale, effect))
     return drawn
 

@@ -238,11 +238,15 @@ MOMENTS = {
     "m": dpf.mean("x"), "v": dpf.var("x"), "s": dpf.std("y"), "r": dpf.corr("x", "y"),
     "n": dpf.count(),
 }  # fmt: skip
+OF_THREE = dpf.regression("y", ["x", "wt"], "g")
 FAMILIES = {
     "plain": (dpf.count("g"), {"mechanism": "laplace"}, 1),
     "both bounds": (dpf.mean("x", "g"), {"mechanism": "laplace"}, 2),
     "squares": (dpf.var("x", "g"), {"mechanism": "laplace"}, 3),
     "two columns": (dpf.aggregate("g", **MOMENTS), {"mechanism": "laplace"}, 9),
+    "three columns": (OF_THREE, {"mechanism": "laplace"}, 10),
+    "three columns in a box": (OF_THREE, {"mechanism": "box"}, 10),
+    "three columns, gaussian": (OF_THREE, {"mechanism": "gaussian", "delta": 1e-6}, 10),
     "alone": (SUMS, {"mechanism": "laplace"}, 2),
     "box": (SUMS, {"mechanism": "box"}, 1),
     "gaussian": (SUMS, {"mechanism": "gaussian", "delta": 1e-6}, 2),
@@ -252,7 +256,7 @@ FAMILIES = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_plan_with_one_scale_a_hundredth_too_small_is_refused(family):
     query, spend, blocks = FAMILIES[family]
-    frame = declared(missing={"x": "drop", "y": "drop"})
+    frame = declared(missing={"x": "drop", "y": "drop", "wt": "drop"})
     for at in range(blocks):
         with pytest.MonkeyPatch.context() as patch:
             keep_no_plans(patch)

@@ -13,6 +13,7 @@ FEATURES = {
         "several",
         "variance",
         "covariance",
+        "regression",
         "rates",
         "histogram",
         "units",
@@ -41,8 +42,8 @@ NAMES = tuple(FEATURES)
 
 SUMS = ("sum", "sums", "few true")
 OVER_CELLS = ("margins", "ranges", "across")
-ONE_CONDITION = ("histogram", "units", "ranges", "few true")
-UNWEIGHTED = ("variance", "covariance", "units", "ranges", "few true", "across")
+ONE_CONDITION = ("histogram", "units", "ranges", "few true", "regression")
+UNWEIGHTED = ("variance", "covariance", "regression", "units", "ranges", "few true", "across")
 UNITS = ("one column", "two columns")
 
 
@@ -89,7 +90,10 @@ def _but(name, *left_out):
 
 
 _UNFIT = "does not apply to these queries"
-_LINEAR = ("several", "rates", "variance", "covariance", "few true", "mean", "sums", *OVER_CELLS)
+_LINEAR = (
+    "several", "rates", "variance", "covariance", "regression", "few true", "mean", "sums",
+    *OVER_CELLS,
+)  # fmt: skip
 
 RULES = (
     _unwritten("a row is one row", unit="row", caps=_but("caps", "none")),
