@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
+from fractions import Fraction
 from typing import Any
 
 FACTS = ("column", "bounds", "keys", "whole numbers", "missing values", "from")
@@ -22,7 +23,8 @@ _BREAKS = " overflow-wrap: anywhere; min-width: 9em;"  # so that narrow pages ca
 _DIGITS = 4  # of what is left of a budget
 _MOST_ROWS = 50  # of a table that are shown
 _SEVERAL = "a person in k such units is protected as k units"
-_SHOWN = ["what", "name", "mechanism", "part", "epsilon", "mu", "delta"]
+_PERCENT = ["share", "part"]
+_SHOWN = ["what", "name", "mechanism", *_PERCENT, "epsilon", "mu", "delta"]
 
 
 def budget_html(status: Any, whose: str) -> str:
@@ -33,9 +35,7 @@ def budget_html(status: Any, whose: str) -> str:
     Parameters
     ----------
     status
-        The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
-        `remaining_share`, `largest_share`, `remaining_delta`, and `releases`, a frame with one row
-        per release.
+        A `dpframe.ledger.status.BudgetStatus`.
     whose
         Of which parts of the data this is the budget; nothing where there are none.
     """
@@ -43,7 +43,7 @@ def budget_html(status: Any, whose: str) -> str:
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
         ("budget", f"{budget_text(budget)}{whose}"),
-        ("used", f"{status.used:.1%}"),
+        ("used", status.used_words),
         ("left", f"{floor(100 * status.remaining_share)}%"),
         *(("", line) for line in [*noise_left(status, floor), share_left(status, floor)] if line),
     ]
@@ -55,6 +55,8 @@ def budget_html(status: Any, whose: str) -> str:
 def _releases(frame: Any) -> str:
     """Show releases, the latest first, in the columns in which at least one has something."""
     latest = frame.iloc[::-1]
+    percents = latest[_PERCENT].map(percent, na_action="ignore")
+    latest = latest.astype(dict.fromkeys(_PERCENT, object)).assign(**percents)
     columns = {name: [_text(value) for value in latest[name]] for name in _SHOWN}
     shown = {name: values for name, values in columns.items() if set(values) - {""}}
     # an identifier is long: beside the time it would leave no room for the others
@@ -179,6 +181,17 @@ def floor(value: float, digits: int = _DIGITS) -> str:
     # exact, so that 0.1 is not shown as 0.09999
     shown = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(value)))
     return f"{float(shown):g}"
+
+
+def percent(part: float | Fraction) -> str:
+    """Show a part of a budget as it was asked for.
+
+    Examples
+    --------
+    >>> percent(0.3), percent(1 / 3)
+    ('30%', '33.3%')
+    """
+    return f"{100 * float(part):.3g}%"
 
 
 def section(*parts: str) -> str:

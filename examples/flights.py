@@ -96,7 +96,7 @@ def main() -> None:
         Flights,
         privacy_unit=["tailnum", "week"],
         max_rows=15,  # a first guess
-        budget=dpf.Budget(epsilon=1, delta=1e-6, discovery=1e-7),
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=1, delta=1e-6, discovery=1e-7)),  # forgotten
     )
     print("What the declaration leaves out, for the curator's eyes alone:")
     left = flights.dp.diagnose(dpf.mean("dep_delay", by="origin"))

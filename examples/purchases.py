@@ -49,7 +49,7 @@ def main() -> None:
         keys={"month": MONTHS},
         privacy_unit="customer_id",
         max_rows=2,  # a guess, as good as any
-        budget=dpf.Budget(epsilon=1, delta=1e-6),
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=1, delta=1e-6)),  # an example is forgotten
     )
     query = dpf.count(by="month")
 
@@ -84,7 +84,7 @@ def declared(purchases: pd.DataFrame, cap: int) -> pd.DataFrame:
         keys={"month": MONTHS},
         privacy_unit="customer_id",
         max_rows=cap,
-        budget=dpf.Budget(epsilon=1, delta=1e-6),
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=1, delta=1e-6)),  # an example is forgotten
     )
     return copy
 

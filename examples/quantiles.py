@@ -57,7 +57,7 @@ def main() -> None:
         bounds={"dep_delay": (EDGES[0], EDGES[-1])},
         privacy_unit=["tailnum", "week"],
         max_rows=MOST_FLIGHTS,
-        budget=dpf.Budget(epsilon=2, delta=1e-6),
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=2, delta=1e-6)),  # an example is forgotten
     )
     delays = flights.dp.ranges("dep_delay", EDGES, by="carrier", epsilon=1.5)
     table = delays.dp.quantile(QUANTILES)

@@ -57,7 +57,9 @@ def main() -> None:
 
     survey = read_survey(options.data or file_of_package())
     survey.dp.declare(
-        keys=KEYS, privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(epsilon=2, delta=1e-6)
+        keys=KEYS,
+        privacy_unit=dpf.EACH_ROW,
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=2, delta=1e-6)),  # an example is forgotten
     )
     query = dpf.margins([CUTS.get(column, column) for column in COLUMNS], ways=2)
 

@@ -36,7 +36,7 @@ def main() -> None:
         bounds={"minute": (0, 1440)},
         privacy_unit="driver",
         max_rows=5,
-        budget=dpf.Budget(epsilon=1, delta=1e-6),
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=1, delta=1e-6)),  # an example is forgotten
     )
     print(table.dp.plan(dpf.count(by="junction", where=HOUR), epsilon=1).table.T.to_string())
 

@@ -24,6 +24,7 @@ import dpframe as dpf
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ROOT / "examples" / "papers"
 PROSE = {
+    "benchmarks",
     "changelog",
     "contributing",
     "glossary",
@@ -34,6 +35,7 @@ PROSE = {
     "scaling",
     "security",
     "suggestions",
+    "threats",
     "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
@@ -332,6 +334,7 @@ def pages_by_lane():
         yield pytest.param(page, marks=marks)
 
 
+@pytest.mark.filterwarnings("ignore:budget= alone is kept in memory")
 @pytest.mark.filterwarnings("error::dpframe.errors.DPFrameWarning")
 @pytest.mark.usefixtures("logs_as_they_were")
 @pytest.mark.parametrize("page", [*pages_by_lane()])
@@ -367,7 +370,8 @@ def widths(printed):
     return {int(row[4]) - int(row[3]) for row in columns}
 
 
-def test_intervals_that_the_readme_prints_are_as_wide_as_those_of_a_run():
+def test_intervals_that_the_readme_prints_are_as_wide_as_those_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     empty = pd.DataFrame({"tailnum": [], "week": [], "hour": [], "dep_delay": []})
     source = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
     names = {"flights": empty, "dpf": dpf}

@@ -53,6 +53,7 @@ def status(**given):
     """Return a status as a ledger would, for a budget that is partly spent."""
     numbers = {
         "used": 0.123451,
+        "used_words": "12.3% of the budget",
         "remaining_mu": 0.319999,
         "remaining_epsilon": 0.876549,
         "remaining_share": float(Fraction(1, 3)),
@@ -64,6 +65,7 @@ def status(**given):
             "released_at": "2026-01-02",
             "what": "count by zone",
             "mechanism": "gaussian",
+            "share": float("nan"),
             "part": 0.123451,
             "epsilon": float("nan"),
             "mu": 0.04321098,
@@ -129,8 +131,8 @@ def test_a_certificate_is_shown_with_its_numbers():
     assert found["mechanism"] == f"{certificate.mechanism.title} noise on exact integers"
     assert found["privacy loss"].startswith("(0.5, ")
     assert f"mu={certificate.privacy_loss.mu:.6g}" in found["privacy loss"]
-    part = certificate.ledger.part
-    assert found["ledger"].startswith(f"{part:.1%} of epsilon=2, delta=1e-06\n{part:.1%} used")
+    part = f"{100 * certificate.ledger.part:.3g}%"
+    assert found["ledger"].startswith(f"{part} of epsilon=2, delta=1e-06\n{part} used")
     assert certificate.release_id in found["released"]
     assert found["digest"].startswith(certificate.digest)
     error = f"{certificate.columns[0].std_error:.6g}"
@@ -230,7 +232,7 @@ def test_a_budget_is_shown_on_the_safe_side():
     found = pairs(budget_html(status(), ""))
     assert found == {
         "budget": "epsilon=1, delta=1e-06",
-        "used": "12.3%",
+        "used": "12.3% of the budget",
         "left": "33.33%\nepsilon=0.8765 of Laplace noise\nor mu=0.3199 of Gaussian noise\n"
         "share=0.6666 takes nearly all of it",
     }
@@ -249,7 +251,7 @@ def test_a_budget_lists_the_latest_releases():
         "mu",
         "released",
     ]  # nothing has a name or epsilon
-    assert only == ["count by zone", "gaussian", "0.123451", "0.043211", "2026-01-02\nabc"]
+    assert only == ["count by zone", "gaussian", "12.3%", "0.043211", "2026-01-02\nabc"]
     many = pd.concat([status().releases] * 60).set_axis([f"r{i}" for i in range(60)])
     many.loc["r3", ["name", "epsilon"]] = ["first", 0.5]
     rows = tables(budget_html(status(releases=many), ""))[1]

@@ -19,7 +19,7 @@ SILENT = {  # an error would depend on private cells, which dtypes are guessed f
     """df.dp.diagnose(dpf.count(where="day == '2034-01-01'"))""": "no row satisfies it",
     'df.dp.diagnose(dpf.count("person", keys=["1"]))': "no row can match",
     'df.dp.diagnose(dpf.count("ward", keys=["a", "b", "c"]))': "most often 'A'",
-    "(df.dp.count(epsilon=1), df.dp.count(epsilon=1), df.dp.budget)[-1]": "Spent      epsilon=2",
+    "(df.dp.count(epsilon=1), df.dp.count(epsilon=1), df.dp.budget)[-1]": "20% of the budget: ",
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from inspect import signature
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, cast, overload
 
 import pandas as pd
@@ -106,8 +107,9 @@ class PrivateAccessor:
         max_rows: int | None = None, max_groups: int | None = None,
         max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
         missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
-        ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
-        confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+        ledger: Ledger | str | PathLike[str] | None = None, name: str | None = None,
+        validate: bool = False, confirmed_public: bool = False,
+        types: Mapping[Hashable, str] | None = None,
     ) -> Self:  # fmt: skip
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor.
 

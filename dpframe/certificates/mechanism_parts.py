@@ -3,7 +3,8 @@
 As in `parts`, docstrings are the descriptions of the JSON Schema.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias, assert_never
 
@@ -13,7 +14,7 @@ from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import Structure, StructureKind
 
 
 class MechanismPart(records.Record):
@@ -234,18 +235,20 @@ class LayersPart(NoisyMechanismPart):
     ----------
     sizes
         For margins, the number of groups of each column of the index; for a tree, the number of
-        children of a node, from the root down. Leaves beyond the last bin are empty.
+        children of a node, from the root down. Leaves beyond the last bin are empty. Of sums, the
+        numbers of groups of all columns of all tables.
     layers
         For margins, the columns of the index along which there are contrasts, by position: the
         tables released together share the layers of the columns that they share. For a tree, the
-        level of the nodes, 1 for the children of the root; none for the sum over all bins.
+        level of the nodes, 1 for the children of the root; none for the sum over all bins. Of sums,
+        the columns by which each measured table is.
     tau
         By measured block, the scale of the noise of each layer.
     rounding
         Variance that rounding the noise to integers adds.
     """
 
-    kind: Literal["margins", "tree"]
+    kind: StructureKind
     sizes: tuple[records.AtLeastOne, ...]
     layers: records.Some[tuple[records.AtLeastNone, ...]]
     tau: records.SomeByBlock[tuple[records.NotNegative, ...]]
@@ -264,6 +267,10 @@ class LayersPart(NoisyMechanismPart):
     def _axes(self) -> int:
         return len(self.sizes)
 
+    def names_of_layers(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        """Name the layers as other tables do, by the columns of this table."""
+        return [tuple(columns[at] for at in layer) for layer in self.layers]
+
     @property  # records say what their attributes are: nothing is kept beside
     def by_block(self) -> Mapping[str, Structure]:
         """What is known of the noise of each block."""
@@ -280,6 +287,48 @@ class MarginsPart(LayersPart):
     """
 
     kind: Literal["margins"]
+
+
+class SumsPart(MarginsPart):
+    """Noise on sums of the cells that can hold rows, which several tables share.
+
+    Every cell of each measured table has noise of variance tau^2. Cells are read off all of them by
+    least squares, weighted by 1 / tau^2; those of this table are sums of these.
+
+    Parameters
+    ----------
+    cells
+        Positions of the cells that can hold rows in the product of all columns, the last of which
+        varies fastest. The cells of a table are in this order, each where it comes first.
+    table
+        Which layer this table is.
+    """
+
+    kind: Literal["sums"]  # type: ignore[assignment]
+    cells: records.Some[records.AtLeastNone]
+    table: records.AtLeastNone
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        records.require(len(set(self.cells)) == len(self.cells), "cells differ")
+        records.require(max(self.cells) < math.prod(self.sizes), "cells are in the product")
+        records.require(self.table < len(self.layers), "the table is one that was measured")
+        there = sorted(self.layers[-1]) == [*range(self._axes)]
+        records.require(there, "the last table that was measured has all cells")
+        noisy = all(min(scales) > 0 for scales in self.tau.values())
+        records.require(noisy, "every table has noise")
+
+    def names_of_layers(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        """Name the layers as other tables do: by the positions of their columns."""
+        return [tuple(map(str, layer)) for layer in self.layers]
+
+    @property
+    def by_block(self) -> Mapping[str, Structure]:
+        """What is known of the noise of each block."""
+        return {
+            block: replace(known, cells=self.cells, table=self.table)
+            for block, known in super().by_block.items()
+        }
 
 
 class TreePart(LayersPart):
@@ -372,7 +421,9 @@ class SetPart(MechanismPart):
         records.require(alike, "each round has a scale, a threshold and a part")
 
 
-NoiseRecord: TypeAlias = BlockNoisePart | SignsPart | ThresholdPart | MarginsPart | TreePart
+NoiseRecord: TypeAlias = (
+    BlockNoisePart | SignsPart | ThresholdPart | MarginsPart | SumsPart | TreePart
+)
 
 
 MechanismRecord: TypeAlias = NoiseRecord | SelectionPart | SetPart

@@ -245,9 +245,12 @@ class LedgerPart(records.Record):
     budget
         The total that was declared.
     part
-        Part of the budget that this release took: the share, where one was asked for.
+        The share that this release asked for, or else the part of the budget that it took.
     used
-        Part of the budget that was used then, this release included.
+        The sum of shares until then, or else the part of the budget that was used; this release
+        included.
+    in_shares
+        Whether both are shares.
     of_part
         The part of the data that has this budget, week='47' for instance, where each has one;
         `None`: all of it.
@@ -257,6 +260,7 @@ class LedgerPart(records.Record):
     budget: BudgetPart
     part: records.NotNegative
     used: records.NotNegative
+    in_shares: bool
     of_part: str | None
 
 

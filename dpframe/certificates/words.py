@@ -17,7 +17,7 @@ from dpframe.certificates.mechanism_parts import (
 from dpframe.certificates.parts import WitnessPart
 from dpframe.certificates.table_parts import PublishedPart, TablePart
 from dpframe.checker.witness import cost_words
-from dpframe.html import bounds_text, unit_lines
+from dpframe.html import bounds_text, percent, unit_lines
 
 SOURCES = {
     "call": "written down in the call",
@@ -154,9 +154,11 @@ def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
         return ["none: no budget was declared"]
     budget = ledger.budget
     of_part = "" if ledger.of_part is None else f" for {ledger.of_part}"
+    share, by_then = ("a share of ", "in shares") if ledger.in_shares else ("", "used")
+    whole = f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{of_part}"
     return [
-        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, delta={budget.delta:g}{of_part}",
-        f"{ledger.used:.1%} used by then",
+        f"{share}{percent(ledger.part)} of {whole}",
+        f"{percent(ledger.used)} {by_then} by then",
         ledger.id,
     ]
 

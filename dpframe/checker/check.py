@@ -137,7 +137,9 @@ def find_worst(measured: Measured) -> Found:
 
 
 def _vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:
-    key = measured.content, weights.tobytes(), weights.shape
+    places = np.nonzero(weights)
+    parts = *places, weights[places]
+    key = measured.content, weights.shape, *(part.tobytes() for part in parts)
     known = _ROWS.get(key)
     return known or _ROWS.add(key, row_vectors(measured, weights, dice))
 

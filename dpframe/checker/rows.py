@@ -4,6 +4,7 @@ A row is of a class: what its conditions and weights are. Given the class, group
 read the same columns of values are free of each other. Components share no column at all.
 """
 
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,18 +144,17 @@ def joined(sets: Sequence[Iterable[Hashable]]) -> list[list[int]]:
     >>> joined(["ab", "c", "bd", "", "e"])
     [[0, 2], [1], [3], [4]]
     """
-    parts: list[tuple[list[int], set[Hashable]]] = []
-    for position, one in enumerate(sets):
-        places, things = [position], set(one)
-        apart = []
-        for part in parts:
-            if part[1] & things:
-                places = part[0] + places
-                things |= part[1]
-            else:
-                apart.append(part)
-        parts = [*apart, (places, things)]
-    return sorted(sorted(places) for places, _ in parts)
+    parts = [[position] for position in range(len(sets))]
+    owners: dict[Hashable, int] = {}
+    for position, things in enumerate(sets):
+        for thing in things:
+            owner = owners.setdefault(thing, position)
+            small, large = sorted((parts[owner], parts[position]), key=len)
+            if small is not large:
+                large += small
+                for place in small:
+                    parts[place] = large
+    return sorted({id(part): sorted(part) for part in parts}.values())
 
 
 def row_vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:
@@ -174,11 +174,23 @@ def row_vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generat
 
 @dataclass
 class _Plan:
-    """Rows of one component: its groups, and where their rows are in the probe."""
+    """Odd rows of one component.
+
+    Parameters
+    ----------
+    groups, shapes
+        Its groups, and by group the numbers of classes and of rows in one.
+    columns, rows
+        Positions of its columns, and which of their values its rows have.
+    start
+        Where its rows begin in the probe.
+    """
 
     groups: list[list[int]]
     shapes: list[tuple[int, int]]
-    start: int
+    columns: list[int]
+    rows: np.ndarray
+    start: int = 0
 
 
 class _Probe:
@@ -193,8 +205,6 @@ class _Probe:
         self._hubs = {column for total in self._totals for column in total.given}
         self._values = {label: odd_values(one) for label, one in measured.columns.items()}
         self._places = {label: at for at, label in enumerate(self._values)}
-        self._blocks: list[np.ndarray] = []
-        self._rows = 0
         self._sampled = not all(total.known for total in self._totals)
 
     def _near(self, block: int) -> set[Hashable]:
@@ -224,10 +234,9 @@ class _Probe:
         plans = [self._plan(part, near, free) for part in parts]
         own = [[few[at] for at in places] for places in joined([free[k] for k in few])]
         of_few = [self._plan(part, near, free) for part in own]
-        counted, totals = self._ask()
-        added = self._weights @ totals
-        components = [self._component(plan, counted, added) for plan in plans]
-        groups = [self._few(plan, counted, totals, added) for plan in of_few]
+        counted, totals = self._ask([*plans, *of_few])
+        components = [self._component(plan, counted, totals) for plan in plans]
+        groups = [self._few(plan, counted, totals) for plan in of_few]
         return RowVectors(
             tuple(one for one in components if len(one.classes)),
             tuple(groups),
@@ -240,23 +249,30 @@ class _Probe:
         self, part: list[int], near: Mapping[int, set[Hashable]], free: Mapping[int, set[Hashable]]
     ) -> _Plan:
         """Lay out the rows of a component: for each class, those of each group."""
-        hubs = [c for c in self._places if any(c in near[k] for k in part)]
+        hubs = self._in_order(near[k] for k in part)
         groups = [[part[at] for at in places] for places in joined([free[k] for k in part])]
         of_groups = []
         for group in groups:
-            own = [c for c in self._places if any(c in free[k] for k in group)]
+            own = self._in_order(free[k] for k in group)
             of_groups.append((own, self._combinations(own, _MOST_COMBINATIONS)))
-        rows = sum(len(found) for _, found in of_groups)
-        classes = self._combinations(hubs, min(_MOST_COMBINATIONS, max(_MOST_ROWS // rows, 1)))
-        plan = _Plan(groups, [(len(classes), len(found)) for _, found in of_groups], self._rows)
+        size = sum(len(found) for _, found in of_groups)
+        classes = self._combinations(hubs, min(_MOST_COMBINATIONS, max(_MOST_ROWS // size, 1)))
+        columns = self._in_order([hubs, *(own for own, _ in of_groups)])
+        places = {column: at for at, column in enumerate(columns)}
+        rows = []
         for own, found in of_groups:
-            block = np.zeros((len(classes), len(found), len(self._places)), np.intp)
-            block[:, :, [self._places[c] for c in hubs]] = classes[:, None, :]
-            block[:, :, [self._places[c] for c in own]] = found
-            number = len(classes) * len(found)
-            self._blocks.append(block.reshape(number, len(self._places)))
-            self._rows += number
-        return plan
+            block = np.zeros((len(classes), len(found), len(columns)), np.intp)
+            block[:, :, [places[c] for c in hubs]] = classes[:, None, :]
+            block[:, :, [places[c] for c in own]] = found
+            rows.append(block.reshape(len(classes) * len(found), len(columns)))
+        shapes = [(len(classes), len(found)) for _, found in of_groups]
+        at = [self._places[column] for column in columns]
+        return _Plan(groups, shapes, at, np.concatenate(rows))
+
+    def _in_order(self, sets: Iterable[Iterable[Hashable]]) -> list[Hashable]:
+        """Return the columns of some sets that have odd values, each once."""
+        columns = {column for own in sets for column in own if column in self._places}
+        return sorted(columns, key=self._places.__getitem__)
 
     def _combinations(self, columns: Sequence[Hashable], most: int) -> np.ndarray:
         sizes = [len(self._values[column]) for column in columns]
@@ -264,22 +280,43 @@ class _Probe:
         self._sampled = self._sampled or sampled
         return found
 
-    def _ask(self) -> tuple[np.ndarray, np.ndarray]:
-        """Let all rows be totaled at once, each in a cell of its own."""
-        places = np.concatenate(self._blocks)
-        rows = {
-            label: (values, places[:, at])
-            for at, (label, values) in enumerate(self._values.items())
-        }
-        return self._measured.probe(rows, len(places))
+    def _ask(self, plans: Sequence[_Plan]) -> tuple[np.ndarray, np.ndarray]:
+        """Let all rows be totaled at once, each in a cell of its own.
 
-    def _component(self, plan: _Plan, counted: np.ndarray, added: np.ndarray) -> Component:
+        One row is odd for all components, where they share no column. If it is left out, that may
+        be for what it is to another: then every component has rows of its own.
+        """
+        columns = [column for plan in plans for column in plan.columns]
+        if len({*columns}) == len(columns):
+            counted, totals = self._total(plans)
+            if counted.all():
+                return counted, totals
+        ends = itertools.accumulate(len(plan.rows) for plan in plans)
+        for plan, end in zip(plans, ends, strict=True):
+            plan.start = end - len(plan.rows)
+        return self._total(plans)
+
+    def _total(self, plans: Sequence[_Plan]) -> tuple[np.ndarray, np.ndarray]:
+        """Total the rows of components, where they begin."""
+        number = max(plan.start + len(plan.rows) for plan in plans)
+        places = np.zeros((len(self._values), number), np.intp)
+        for plan in plans:
+            places[plan.columns, plan.start : plan.start + len(plan.rows)] = plan.rows.T
+        rows = dict(zip(self._values, zip(self._values.values(), places, strict=True), strict=True))
+        return self._measured.probe(rows, number)
+
+    def _added(self, blocks: Sequence[int], totals: np.ndarray) -> np.ndarray:
+        """Return what rows add to some blocks, of what they add to totals: rows by blocks."""
+        reads = sorted({n for k in blocks for n in self._reads[k]})
+        return np.asarray((self._weights[np.ix_(blocks, reads)] @ totals[reads]).T)
+
+    def _component(self, plan: _Plan, counted: np.ndarray, totals: np.ndarray) -> Component:
         start, kinds, groups = plan.start, [], []
         for blocks, (classes, size) in zip(plan.groups, plan.shapes, strict=True):
             own = slice(start, start + classes * size)
             start += classes * size
             keep = counted[own].reshape(classes, size)
-            vectors = added[blocks, own].T.reshape(classes, size, len(blocks))
+            vectors = self._added(blocks, totals[:, own]).reshape(classes, size, len(blocks))
             sets = [
                 frozenset(map(tuple, v[k].tolist())) for v, k in zip(vectors, keep, strict=True)
             ]
@@ -289,16 +326,15 @@ class _Probe:
         chosen = sorted(one for one in {*zip(*kinds, strict=True)} if min(one) >= 0)
         return Component(tuple(groups), np.array(chosen, np.intp).reshape(-1, len(groups)))
 
-    def _few(
-        self, plan: _Plan, counted: np.ndarray, totals: np.ndarray, added: np.ndarray
-    ) -> Group:
+    def _few(self, plan: _Plan, counted: np.ndarray, totals: np.ndarray) -> Group:
         """Part rows that have one of the few from those that do not."""
         (blocks,), ((classes, size),) = plan.groups, plan.shapes
         own = np.arange(plan.start, plan.start + classes * size)
         own = own[counted[own]]
         these = sorted({n for k in blocks for n in self._reads[k] if self._totals[n].few})
         present = (totals[np.ix_(these, own)] != 0).any(axis=0)
-        sets = [added[np.ix_(blocks, own[here])].T.tolist() for here in (~present, present)]
+        added = self._added(blocks, totals[:, own])
+        sets = [added[here].tolist() for here in (~present, present)]
         return _group(blocks, [frozenset(map(tuple, one)) for one in sets])
 
 

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import reduce
 from itertools import count, repeat
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
 from dpframe.arguments import is_unicode, nests_deeply
-from dpframe.columns import compute, pa, times, values
+from dpframe.columns import compute, pa, values
+from dpframe.columns.bins import Finder, bin_finder
 from dpframe.errors import STOPS
 from dpframe.forks import cached_property
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -259,9 +260,6 @@ def _hash_search(places: _Places, size: int) -> Search:
     )
 
 
-Finder = Callable[[pd.Series], np.ndarray]
-"""From a block of a column to the int64 positions of its rows, in a new array."""
-
 _MOST_TEXTS = 1 << 18  # keys; above, a dict is quicker: Arrow hashes its keys anew for every block
 _MANY_TEXTS = 1 << 12  # keys; above, large blocks are quicker, for the same reason
 _NOT_A_TIME = np.iinfo(np.int64).min
@@ -326,7 +324,7 @@ class CellLookup:
 def finder(axis: Axis, column: pd.Series) -> Finder:
     """Prepare the search of a column's rows on an axis; used on blocks of that column."""
     if isinstance(axis, BinAxis):
-        return _bin_finder(axis.keys, clipped=axis.clipped)
+        return bin_finder(axis.keys, clipped=axis.clipped)
     find = _key_finder(axis_keys(axis.keys), values.dense(column.iloc[:0]))
     if axis.rest:
         find = _with_rest(find, len(axis) - 1)
@@ -514,36 +512,3 @@ def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
         return table.take(positions)
 
     return find
-
-
-def _bin_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
-    """Search the one interval that can hold a value: the first whose right edge is not passed."""
-    view: Callable[[pd.Series], tuple[np.ndarray, np.ndarray]]
-    if bins.left.dtype.kind in "mM":
-        left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
-        left = np.append(left, np.iinfo(np.int64).max)  # above all times
-        naive = times.naive_times if bins.left.dtype.kind == "M" else times.durations
-        view = times.instants if isinstance(bins.left.dtype, pd.DatetimeTZDtype) else naive
-    else:
-        left, right = (ends.to_numpy(np.float64) for ends in (bins.left, bins.right))
-        left, view = np.append(left, np.nan), _valid_numbers  # comparisons with NaN are false
-    side: Literal["left", "right"] = "left" if bins.closed_right else "right"
-    above = np.less_equal if bins.closed_left else np.less
-
-    def find(block: pd.Series) -> np.ndarray:
-        ticks, valid = view(block)
-        place: np.ndarray = np.searchsorted(right, ticks, side=side)
-        inside = above(left[place], ticks) & valid
-        if clipped:  # what is below all bins is in the first, and what is above in the last
-            inside |= valid & ((place == 0) | (place == len(right)))
-            np.minimum(place, len(right) - 1, out=place)
-        place[~inside] = len(right)
-        return place
-
-    return find
-
-
-def _valid_numbers(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """View a column as numbers, with a mask of those that are some."""
-    numbers = values.numbers(column)
-    return numbers, ~np.isnan(numbers)

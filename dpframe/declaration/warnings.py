@@ -23,6 +23,24 @@ _NO_UNIT = (
     "says whom a row belongs to, or say privacy_unit=dpf.EACH_ROW if that is what is meant."
 )
 
+_IN_MEMORY = (
+    "budget= alone is kept in memory, and forgotten when Python ends: whoever runs this again "
+    "spends it again. Give ledger='visits.ledger' beside it, a file that remembers; or, on "
+    "purpose, ledger=dpf.Ledger(budget=...) in its place."
+)
+
+
+def warn_of_memory(frame: object, context: Context) -> None:
+    """Warn that a budget is kept in memory, once per frame; a test keeps none anywhere.
+
+    Raises
+    ------
+    DPFrameWarning
+        If Python's filters turn it into an error.
+    """
+    if not context.is_test:
+        _warn(frame, {"ledger": _IN_MEMORY}, context)
+
 
 def warn_of_budget(frame: object, budget: object, context: Context) -> None:
     """Warn of a budget that protects nobody, once per frame and amount.

@@ -325,7 +325,7 @@ def _structured(
         if max(part.size for part in dense) > _MOST_STRUCTURED:
             rule = "cells that were measured together are too many for this"
             raise QueryError(f"{rule}. Take fewer rows, or release counts without margins.")
-        top, bottom = (part / structure.deviation for part in dense)
+        top, bottom = (part / structure.deviations for part in dense)
         top = top[:size]  # where one row stands for all, these are alike
         of_rows = np.zeros(size, np.intp) if len(bottom) < size and groups is None else groups
         aligned = bottom if of_rows is None else bottom[of_rows[:size]]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import filters, lookup, times, values
+from dpframe.columns.bins import Finder
 from dpframe.forks import cached_property
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import PART_OF_ONE, Axis, Cells
@@ -16,7 +17,7 @@ _MOST_EXPONENT = 1023  # of a power of two that a float can hold
 _MOST_KEPT = 64  # masks of a block: thousands of conditions must not fill the memory
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
 
-Finders = dict[tuple[Hashable, ...], lookup.Finder]
+Finders = dict[tuple[Hashable, ...], Finder]
 """Prepared searches, by axis and dtype of its column."""
 
 
@@ -50,7 +51,7 @@ class FrameReader:
         """Return the positions of a block's rows on an axis, in a new array."""
         return self._finders[_name(axis)](self.column(axis.column).iloc[rows])
 
-    def _prepare_search(self, axis: Axis, finders: Finders) -> lookup.Finder:
+    def _prepare_search(self, axis: Axis, finders: Finders) -> Finder:
         """Prepare a search, or use one prepared for an equal dtype."""
         column = self.column(axis.column)
         if isinstance(column.dtype, _OWN):

@@ -215,7 +215,7 @@ def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
         columns = [grouping.column for grouping in table.release.query.by]
         for block, own in weights_of_blocks(table, structure).items():
             described = structure.by_block[block]
-            named = [(block, tuple(columns[at] for at in layer)) for layer in structure.layers]
+            named = [(block, name) for name in structure.names_of_layers(columns)]
             for name, part in zip(named, described.coefficients(own), strict=True):
                 sums[name] = sums.get(name, 0.0) + part
             variances |= zip(named, described.variances(), strict=True)
@@ -239,7 +239,7 @@ def loading_weights(
 ) -> dict[str, float | np.ndarray]:
     """Return how often a column counts the totals of each block."""
     return {
-        block: loading / structure.by_block[block].deviation
+        block: loading / structure.by_block[block].deviations
         for block, loading in deviations.items()
         if block in structure.by_block
     }

@@ -393,7 +393,8 @@ class LedgerFile:
         except FileNotFoundError:
             raise LedgerError(
                 f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
-                "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...)).",
+                "mounted? To start one, dpf.Ledger.create(path, budget=dpf.Budget(...)), or "
+                "budget= beside ledger= in a declaration.",
                 parameter="path",
             ) from None
         except OSError as error:

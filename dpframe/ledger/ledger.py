@@ -6,6 +6,7 @@ were chosen, is said in `dpframe.privacy.pots`.
 """
 
 import gc
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from dpframe.ledger.store import Store, store_at
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 from dpframe.public import public_call
 
+_LOGGER = logging.getLogger("dpframe")
 _PAUSE = 0.3  # seconds between two attempts to note what became of a run
 _OF_FIRST_RUN = ("release_id", "released_at", "user", "note", "source")
 """What the entry of a run has from its first beginning."""
@@ -92,7 +94,7 @@ class Ledger:
         part: str | None = None,
     ) -> None:
         if path is None or budget is not None:
-            _check_budget(budget)
+            check_budget(budget)
         _check_column(part)
         self._whole: Ledger | None = None
         self._of_part: Part | None = None
@@ -161,7 +163,7 @@ class Ledger:
         ...     Ledger(f"{folder}/trips.ledger").budget == made.budget
         True
         """
-        _check_budget(budget)
+        check_budget(budget)
         _check_column(part)
         context = at_the_door()
         _, header = Chain.start(context.new_id(), budget, part)
@@ -642,10 +644,11 @@ class Ledger:
         Returns
         -------
         DataFrame
-            By release id: `released_at`, `what` and `mechanism`; `part`, the share asked for, or
-            else the part of the budget; the cost as `epsilon`, `mu` and `delta`, not a number where
-            there is none; `name`, `frame`, `unit`, `columns`, `user` and `note`; `of_part`, the
-            part of the data, where each has a budget; and `hash`, the head of the ledger then.
+            By release id: `released_at`, `what` and `mechanism`; `share`, the share asked for, or
+            else `part`, the part of the budget; the cost as `epsilon`, `mu` and `delta`, not a
+            number where there is none; `name`, `frame`, `unit`, `columns`, `user` and `note`;
+            `of_part`, the part of the data, where each has a budget; and `hash`, the head of the
+            ledger then.
         """
         seen = self._look()
         releases = BudgetStatus.of(seen).releases
@@ -708,6 +711,35 @@ def _mark(what: str, entry: Entry, epoch: int, **details: Any) -> RunMark:
     return RunMark(0, what, entry.release_id, epoch, uuid4().hex, **details)
 
 
+def open_or_create(path: str | os.PathLike[str], budget: Budget | None) -> Ledger:
+    """Open a ledger, or make it where it is missing and a budget is given.
+
+    Where something was spent before, a line is logged as a warning: a notebook that runs again
+    spends again.
+
+    Raises
+    ------
+    DeclarationError
+        If the budget is not that of the file.
+    LedgerError
+        If the file cannot be used, or is missing and there is no budget.
+    """
+    store, block = store_at(path), at_the_door().block
+    made = block is not None and block.ledger_at(store.place) is not None
+    if budget is not None and not made and not store.exists():
+        try:
+            return Ledger.create(path, budget=budget)
+        except LedgerError:  # another process may have made it since
+            if not store.exists():
+                raise
+    ledger = Ledger(path, budget=budget)
+    status = ledger.status()
+    if status.entries:
+        before = f"spent before: {status.used_words}, releases: {len(status.entries):,}"
+        _LOGGER.warning("%s goes on; %s; left: %s", place_of(ledger), before, status.left)
+    return ledger
+
+
 def place_of(ledger: Ledger) -> str | None:
     """Return where the rows of a ledger are, as messages say it; `None`: in memory."""
     return None if ledger._store is None else ledger._store.place
@@ -731,7 +763,8 @@ def emptied_in_memory(ledger: Ledger) -> Ledger:
     return made
 
 
-def _check_budget(budget: object) -> None:
+def check_budget(budget: object) -> None:
+    """Refuse what is no budget."""
     if not isinstance(budget, Budget):
         why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
         way = "for instance dpf.Budget(epsilon=1, delta=1e-6)."

@@ -169,6 +169,11 @@ class Entry:
     plan: str | None = None
     source: SourceFacts | None = None
 
+    @property
+    def share(self) -> Fraction | None:
+        """The share that was asked for; `None`: the amount was given in another way."""
+        return self.spend.amount if self.spend.kind == "share" else None
+
 
 RUN_ROWS = ("again", "noise", "drawn", "written", "lost")
 """What rows say of a run, beside its entry."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.errors import BudgetExceededError
-from dpframe.html import budget_html, budget_text, floor, noise_left, share_left
+from dpframe.html import budget_html, budget_text, floor, noise_left, percent, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.parts import Part
@@ -72,13 +72,15 @@ class BudgetStatus:
         where the ledger has one budget for everything.
         """
         chain = self.chain
-        states = [] if chain is None else [(one, chain.filled_by(one)) for one, _ in chain.parts]
-        rows = [
-            {"used": float(pots.used), **_amounts(pots.spent), "shares": float(shares)}
-            for _, (pots, shares) in states
-        ]
+        states = [] if chain is None else [(part, chain.filled_by(part)) for part, _ in chain.parts]
+        otherwise = {entry.part for entry in self.log.entries if not entry.share}
+        rows = []
+        for part, (pots, shares) in states:
+            in_shares = otherwise.isdisjoint({None, part})
+            used = shares if in_shares else pots.used
+            rows.append({"used": float(used), **_amounts(pots.spent), "shares": float(shares)})
         label = None if chain is None else chain.part
-        index = pd.Index([one for one, _ in states], name=label, dtype=object)
+        index = pd.Index([part for part, _ in states], name=label, dtype=object)
         columns = ["used", *_amounts(PrivacyLoss()), "shares"]
         table = pd.DataFrame(rows, index, columns, dtype=float)
         return table.sort_values("used", ascending=False, kind="stable")
@@ -106,8 +108,17 @@ class BudgetStatus:
 
     @property
     def used(self) -> float:
-        """Part of the budget that is used, in [0, 1], by the pot with most left."""
-        return float(self.pots.used)
+        """Part of the budget that is used, in [0, 1].
+
+        It is the sum of shares where every release asked for one, or else by the pot with most
+        left.
+        """
+        return float(self._used)
+
+    @property
+    def _used(self) -> Fraction:
+        in_shares = self.shares and all(entry.share for entry in self.entries)
+        return self.shares if in_shares else self.pots.used
 
     @property
     def remaining_mu(self) -> float:
@@ -133,10 +144,10 @@ class BudgetStatus:
     def remaining_share(self) -> float:
         """Part of the budget that is left, in [0, 1], and below 1 after any spend.
 
-        It is what the pot with most left has left of its limit, and no more than shares so far
-        leave of 1. A share of this size fits; `largest_share` takes all that is left.
+        It is what is not `used`, and no more than shares so far leave of 1. A share of this size
+        fits; `largest_share` takes all that is left.
         """
-        return min(self.largest_share, below(1 - self.pots.used))
+        return min(self.largest_share, below(1 - self._used))
 
     @property
     def largest_share(self) -> float:
@@ -198,17 +209,10 @@ class BudgetStatus:
         return self._parts([check_loss(loss)])[0]
 
     def part_and_used(self, entry: Entry) -> tuple[float, float]:
-        """Return the part of the budget that a release takes, and `used`."""
-        (part,) = self._parts_shown([entry])
-        return part, self.used
-
-    def _parts_shown(self, entries: Sequence[Entry]) -> list[float]:
-        """Return the share that each release asked for, or else the part that it takes."""
-        parts = self._parts([entry.loss for entry in entries])
-        return [
-            float(entry.spend.amount) if entry.spend.kind == "share" else part
-            for entry, part in zip(entries, parts, strict=True)
-        ]
+        """Return the share of a release and the sum of shares; or its part, and what is used."""
+        if entry.share:
+            return float(entry.share), float(self.shares)
+        return self.part(entry.loss), float(self.pots.used)
 
     def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
         found = self.pots.emptiest
@@ -220,19 +224,22 @@ class BudgetStatus:
     def releases(self) -> pd.DataFrame:
         """One row per release, with when, what, by whom, and at what cost.
 
-        `part` is the share that was asked for, or else the part of the budget that it takes.
+        `share` is the share that was asked for; `part`, where there is none, the part of the budget
+        that the release takes.
         """
         texts, by_part = (*_FIRST, *_TEXTS), self.chain is not None
+        parts = self._parts([entry.loss for entry in self.entries])
         rows = [
             {
-                "part": part,
+                "share": float(entry.share or "nan"),
+                "part": float("nan") if entry.share else part,
                 **_amounts(entry.loss),
                 **{name: getattr(entry, name) for name in texts},
                 **({"of_part": entry.part} if by_part else {}),
             }
-            for entry, part in zip(self.entries, self._parts_shown(self.entries), strict=True)
+            for entry, part in zip(self.entries, parts, strict=True)
         ]
-        numbers = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
+        numbers = dict.fromkeys(("share", "part", *_amounts(PrivacyLoss())), float)
         columns = [*_FIRST, *numbers, *_TEXTS, *["of_part"] * by_part]
         released = [entry.release_id for entry in self.entries]
         index = pd.Index(released, name="release_id", dtype=object)
@@ -254,12 +261,21 @@ class BudgetStatus:
     @property
     def words(self) -> str:
         """What is spent and left, in three lines."""
-        shares = f", {percent(self.shares)} in shares" if self.shares else ""
         return (
             f"Budget     {budget_text(self.budget)}{self._whose}\n"
-            f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget\n"
+            f"Spent      {self.used_words}: {describe(self.spent)}\n"
             f"Remaining  {self.left}"
         )
+
+    @property
+    def used_words(self) -> str:
+        """What is used, in words: shares, or parts of the budget; these do not add up."""
+        others = [entry.loss for entry in self.entries if not entry.share]
+        part = f"{percent(sum(self._parts(others)))} of the budget"
+        if not self.shares:
+            return part
+        shares = f"{percent(self.shares)} of the budget in shares"
+        return f"{shares}, and {part} otherwise" if others else shares
 
     @property
     def _whose(self) -> str:
@@ -282,22 +298,12 @@ class BudgetStatus:
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
-        (part,) = self._parts_shown([entry])
+        asked = f"share {percent(entry.share)}" if entry.share else ""
+        part = asked or f"{percent(self.part(entry.loss))} of the budget"
         return (
-            f"  {entry.released_at}  {name}{entry.what}: {entry.mechanism}, "
-            f"{describe(entry.loss)}, {percent(part)} of the budget"
+            f"  {entry.released_at}  {name}{entry.what}: {entry.mechanism}, {part}, "
+            f"{describe(entry.loss)}"
         )
-
-
-def percent(part: float | Fraction) -> str:
-    """Show a part of a budget as it was asked for.
-
-    Examples
-    --------
-    >>> percent(Fraction(3, 10)), percent(1 / 3)
-    ('30%', '33.3%')
-    """
-    return f"{100 * float(part):.3g}%"
 
 
 def _part(pot: Pot, loss: PrivacyLoss) -> float:

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
+from os import PathLike
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
@@ -12,11 +13,11 @@ from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.context import at_the_door
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
-from dpframe.declaration.warnings import warn_of_budget
+from dpframe.declaration.warnings import warn_of_budget, warn_of_memory
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, check_budget, open_or_create
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Protected
 from dpframe.privacy.amounts import Budget
@@ -34,8 +35,9 @@ def declare(
     max_rows: int | None = None, max_groups: int | None = None,
     max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
     missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
-    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
-    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None, name: str | None = None,
+    validate: bool = False, confirmed_public: bool = False,
+    types: Mapping[Hashable, str] | None = None,
 ) -> None:  # fmt: skip
     """Declare public facts about a frame; keywords take the place of the schema's facts.
 
@@ -73,11 +75,14 @@ def declare(
         column leaves out rows without a usable value, from all of its outputs. Otherwise missing
         values contribute nothing.
     budget
-        The total budget; starts a ledger in memory. Declaring the frame again keeps its ledger.
+        The total budget, of the file that `ledger` names. Alone it starts a ledger in memory, which
+        is forgotten when Python ends. Declaring the frame again keeps its ledger.
     ledger
-        A ledger to charge instead, for several frames about the same people. It protects the unit
-        and the relation of the first frame declared with it. If it has a budget for every part of
-        the data, its column must be one of the `privacy_unit`, or every row a unit.
+        What remembers charges, for all frames about the same people: the path of a file, which is
+        made where it is missing and a budget is given, or a `Ledger`, which has its budget. It
+        protects the unit and the relation of the first frame declared with it. If it has a budget
+        for every part of the data, its column must be one of the `privacy_unit`, or every row a
+        unit.
     name
         Name of this frame in the ledger: at most 200 printed characters.
     validate
@@ -98,7 +103,7 @@ def declare(
         If the facts are contradictory or not usable, the frame was released, or the ledger protects
         another unit, or under another relation.
     LedgerError
-        If the file of the ledger cannot be used.
+        If the file of the ledger cannot be used, or is missing and no budget is given.
     QueryError
         If several columns of the frame have a label that is named by keyword, or it is no valid
         Unicode text.
@@ -108,7 +113,8 @@ def declare(
     Warns
     -----
     DPFrameWarning
-        If the budget has an epsilon above 10, or a delta of 1e-3 or more; once per frame.
+        If the budget has an epsilon above 10, or a delta of 1e-3 or more; if it is kept in memory,
+        where no ledger is named. Once per frame.
 
     Examples
     --------
@@ -146,7 +152,11 @@ def declare(
         from_pandera.validate(schema, frame)
     protected = Protected.of(unit_columns, declaration.neighboring, unit)
     _check_ledger(budget, ledger)
-    warn_of_budget(frame, budget if ledger is None else ledger.budget, context)
+    warn_of_budget(frame, ledger.budget if isinstance(ledger, Ledger) else budget, context)
+    if ledger is None and budget is not None:
+        warn_of_memory(frame, context)
+    if isinstance(ledger, str | PathLike):
+        ledger = open_or_create(ledger, budget)
     if ledger is not None:  # before the lock, as its file may be busy
         _check_part(engine, frame, ledger, declaration)
         ledger.protect(protected)
@@ -233,11 +243,15 @@ def _caps(privacy_unit: tuple[Hashable, ...] | EachRow | None, caps: Caps) -> Ca
 
 
 def _check_ledger(budget: Budget | None, ledger: object) -> None:
-    if budget is not None and ledger is not None:
-        why = "declare budget= or ledger=, not both: a ledger has a budget of its own."
-        raise DeclarationError(why, parameter="budget", value=budget)
+    if budget is not None:
+        check_budget(budget)
+    if isinstance(ledger, str | PathLike):
+        return
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
+    if budget is not None and ledger is not None:
+        why = "an open ledger has a budget of its own: leave budget= out, or name the file in"
+        raise DeclarationError(f"{why} ledger=.", parameter="budget", value=budget)
 
 
 def _check_part(engine: Engine, frame: Frame, ledger: Ledger, declaration: Declaration) -> None:
@@ -283,8 +297,9 @@ def declares(
     max_rows: int | None = None, max_groups: int | None = None,
     max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
     missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
-    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
-    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None, name: str | None = None,
+    validate: bool = False, confirmed_public: bool = False,
+    types: Mapping[Hashable, str] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Decorate a function so that the frame that it returns, or is given, is declared.
 
@@ -324,6 +339,8 @@ def declares(
     common = Ledger(budget=budget) if budget is not None and ledger is None else None
 
     def declare_made(frame: Frame) -> None:
+        if common is not None:
+            warn_of_memory(frame, at_the_door())
         if common is None or kept_ledger(frame, at_the_door()) is not None:
             declare(frame, **facts)  # a ledger stays
         else:

@@ -269,9 +269,8 @@ def _by_group(found: RowTrace, table: Table) -> Diagnosis | dict[tuple[Hashable,
     """One row per declared group; of margins, by columns."""
     if not table.query.margins:
         return _groups(found, table.query, table.cells)
-    axes = {axis.column: axis for axis in table.cells.axes}
     return {
-        columns: _groups(found, part, Cells(tuple(map(axes.__getitem__, columns))))
+        columns: _groups(found, part, table.cells.by_columns(columns))
         for columns, part in table.query.margins.items()
     }
 

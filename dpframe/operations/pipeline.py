@@ -383,4 +383,4 @@ def ledger_of(ledger: Ledger, entry: Entry) -> LedgerPart:
     own = ledger.budget
     budget = BudgetPart(own.epsilon, own.delta, own.discovery)
     of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"
-    return LedgerPart(ledger.ledger_id, budget, part, used, of_part)
+    return LedgerPart(ledger.ledger_id, budget, part, used, entry.share is not None, of_part)

@@ -1,7 +1,7 @@
 """The certificate of a planned table, before its values are known, and what its rows leave out."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -101,24 +101,34 @@ def _options(work: Workload) -> parts.OptionsPart:
 
 def mechanism_of(measured: NoisyDesign, table: Table) -> mechanism_parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
-    named = measured.mechanism, MECHANISMS[measured.mechanism].title, measured.law.name
     if measured.design.layers is not None:
-        return _layers(named, table.place, measured.scales, measured.design.layers)
+        return _layers(_named(measured), table.place, measured.scales, measured.design.layers)
     predictions = measured.predictions[table.own]
     read = {block for output in predictions for block in output.loadings if block >= 0}
-    together = [group for group in measured.shared if not read.isdisjoint(group)]
     if len(measured.design.common) == len(measured.scales):
         return mechanism_parts.SignsPart(
             "signs",
-            *named,
+            *_named(measured),
             scales={str(block): measured.scales[block] for block in sorted(read)},
             groups=tuple(tuple(str(k) for k in group if k in read) for group in measured.shared),
             members=tuple(map(len, measured.shared)),
         )
-    blocks = sorted(read.union(*together))
+    group_of = measured.group_of
+    groups = sorted({group_of[block] for block in read if block in group_of})
+    alone = frozenset(block for block in read if block not in group_of)
+    return _block_noise(measured, tuple(groups), alone)
+
+
+@lru_cache(maxsize=1)  # of many tables with noise that is drawn together, all say the same
+def _block_noise(
+    measured: NoisyDesign, groups: tuple[int, ...], alone: frozenset[int]
+) -> mechanism_parts.BlockNoisePart:
+    """Say where noise comes from that is drawn for some groups of blocks, and some others."""
+    together = [measured.shared[place] for place in groups]
+    blocks = sorted(alone.union(*together))
     return mechanism_parts.BlockNoisePart(
         "noise",
-        *named,
+        *_named(measured),
         scales={str(block): measured.scales[block] for block in blocks},
         groups=tuple(tuple(map(str, group)) for group in together),
         joined=measured.design.joined and measured.design.groups[0] in together,
@@ -126,16 +136,28 @@ def mechanism_of(measured: NoisyDesign, table: Table) -> mechanism_parts.NoiseRe
     )
 
 
+def _named(measured: NoisyDesign) -> tuple[str, str, str]:
+    """Return the name of a mechanism, its title, and the law of its noise."""
+    return measured.mechanism, MECHANISMS[measured.mechanism].title, measured.law.name
+
+
 def _layers(
     named: tuple[str, str, str], place: int, scales: Sequence[float], layers: Layers
-) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart | mechanism_parts.SumsPart:
     """Say how the cells of a table were measured together."""
     blocks = {str(block): layers.describe(place, scale) for block, scale in enumerate(scales)}
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
-    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
-    return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
+    known = *named, one.sizes, one.layers, tau, one.rounding
+    match one.kind:
+        case "margins":
+            return mechanism_parts.MarginsPart("margins", *known)
+        case "tree":
+            return mechanism_parts.TreePart("tree", *known)
+        case "sums":
+            return mechanism_parts.SumsPart("sums", *known, one.cells, one.table)
+        case _:
+            assert_never(one.kind)
 
 
 def noise_of_column(
@@ -235,7 +257,7 @@ def _weights(column: OutputColumn) -> WeightsPart | None:
 def rules_of(table: Table) -> tuple[str, ...]:
     """Say where rows are left out of a table, beside its condition and its caps."""
     rules = list(rules_of_groups(table.unit, table.groups.axes))
-    if table.groups.chosen is not None:
+    if table.measured.groups.chosen is not None:
         rules.append(UNWANTED)
     of_outputs: dict[str, list[str]] = {}
     for out in table.outputs:

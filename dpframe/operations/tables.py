@@ -129,12 +129,14 @@ def _margins(plan: Plan, tables: Mapping[Hashable, Table]) -> frozenset[Hashable
     """Check the tables of every query for margins, and name these queries."""
     sets: dict[Hashable, list[tuple[Hashable, ...]]] = {}
     columns: dict[Hashable, list[Described]] = {}
+    whole: dict[Hashable, bool] = {}
     for name, table in tables.items():
         if isinstance(name, TableName):
             sets.setdefault(name.query, []).append(name.columns)
             columns[name.query] = _describe(plan, table)
+            whole[name.query] = table.measured.cells.chosen is None
     for query, own in sets.items():
-        check_margins(own, columns[query])
+        check_margins(own, columns[query], whole=whole[query])
     return frozenset(sets)
 
 

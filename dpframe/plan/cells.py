@@ -158,10 +158,25 @@ def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
 
 
 def _in_margins(query: Query, cells: Cells) -> Cells:
-    """Count rows in the largest tables, of which all others are sums."""
+    """Count rows in the largest tables, of which all others are sums, or in the possible cells."""
+    if cells.chosen is not None and len(cells.chosen) < cells.product:
+        return _check_possible(query, cells)
+    cells = replace(cells, chosen=None)
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
     wanted = tuple(tuple(places[column] for column in columns) for columns in query.margins)
     return replace(cells, margins=largest_sets(wanted))
+
+
+def _check_possible(query: Query, cells: Cells) -> Cells:
+    """Refuse tables of so many possible cells that planning them would take very long."""
+    sizes = {columns: cells.by_columns(columns).size for columns in query.margins}
+    several = sum(size for size in sizes.values() if size < cells.size)
+    if cells.size > _MOST_POSSIBLE or several > _MOST_SUMS:
+        rule = f"must leave at most {_MOST_POSSIBLE:,} cells and {_MOST_SUMS:,} sums of them"
+        found = f"keys {rule}, and leaves {cells.size:,} and {several:,}."
+        way = "List fewer tables in columns=, or give keys by column: keys={column: [...]}."
+        raise QueryError(f"{found} {way}", parameter="keys")
+    return cells
 
 
 def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
@@ -184,6 +199,7 @@ def with_inner(cells: Cells, axis: Axis) -> Cells:
     return Cells((*cells.axes, axis), chosen)
 
 
+_MOST_POSSIBLE, _MOST_SUMS = 2**16, 2**10  # a certificate lists cells, and sums are a matrix
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
 
 

@@ -137,6 +137,11 @@ class NoisyDesign:
             if len(group) > 1 or (position == 0 and self.design.joined)
         ]
 
+    @cached_property
+    def group_of(self) -> dict[int, int]:
+        """By block, the position of its group among those that are shared."""
+        return {block: at for at, group in enumerate(self.shared) for block in group}
+
 
 def sketch(
     mechanism: str, workload: Workload, allowed: Fraction, *, beside: bool

@@ -188,6 +188,7 @@ def table_of(
     everyone = EVERYONE._replace(weights=weights)
     wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
     places = {source: at for at, source in enumerate(wanted)}
+    joint = [out for out in outputs if out.of_several]
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
@@ -198,7 +199,7 @@ def table_of(
                 out.of_rows,
                 out.weight,
                 out.is_rest,
-                _place_among(out, outputs, places),
+                _place_among(out, joint, places),
             )
             for (source, statistic), out in zip(read, outputs, strict=True)
         ),
@@ -233,10 +234,10 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
     if not query.margins:
         return {name: table_of(query, declaration)}
     cells = cells_of(query, declaration)
-    axes, bits = {axis.column: axis for axis in cells.axes}, _bits(cells)
+    bits = _bits(cells)
     found: dict[Hashable, Table] = {}
     for columns, part in query.margins.items():
-        own = Cells(tuple(axes[column] for column in columns))
+        own = cells.by_columns(columns)
         known = next(iter(found.values()), None)
         found[TableName(name, columns)] = (
             table_of(part, declaration, own, query, bits)
@@ -288,6 +289,8 @@ def _bits(cells: Cells) -> int:
 
 def _inner(query: Query, cells: Cells) -> int:
     """How many cells are one group for the caps."""
+    if query.margins and cells.chosen is not None:
+        return cells.size
     return len(cells.axes[-1]) if query.ranges else 1
 
 
@@ -320,7 +323,7 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticNam
 
 
 def _place_among(
-    out: OutputColumn, outputs: Sequence[OutputColumn], places: Mapping[SourceKey, int]
+    out: OutputColumn, joint: Sequence[OutputColumn], places: Mapping[SourceKey, int]
 ) -> tuple[int, int] | None:
     """Find several columns off whose moments a statistic of one of them can be read.
 
@@ -328,8 +331,8 @@ def _place_among(
     """
     if out.grid is None or out.of_several or out.form.is_total or out.weights is not None:
         return None
-    for several in outputs:
-        if not several.of_several or several.where != out.where:
+    for several in joint:
+        if several.where != out.where:
             continue
         if any(grid.fill is None and not grid.drop for _, grid, _ in several.values):
             continue
@@ -394,6 +397,7 @@ def _domain(query: Query, cells: Cells) -> Domain:
         None if cells.chosen is None else len(cells.chosen),
         tuple(tuple(places[column] for column in columns) for columns in query.margins),
         query.margin_weights,
+        cells.chosen.tobytes() if query.margins and cells.chosen is not None else None,
     )
 
 

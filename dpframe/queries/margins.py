@@ -150,7 +150,9 @@ def margins(
     where
         As in `count`.
     keys
-        The groups, if not declared: a dict from column to list.
+        The groups, if not declared: a dict from column to list. Or the combinations that rows can
+        have, a frame with one column per name in `columns`: such as regions with their countries.
+        All other rows are left out, as those of keys that are not declared.
     other
         As in `count`.
     weights
@@ -279,9 +281,9 @@ def _check_part(name: str, query: Query, by: ColumnSet) -> None:
 
 
 def _keys(by: ColumnSet, keys: Keys) -> Keys:
-    """Check that keys are given by column."""
-    if keys is None:
-        return None
+    """Check that keys are given by column, or as the cells that can hold rows."""
+    if keys is None or (by and isinstance(keys, pd.DataFrame | pd.MultiIndex)):
+        return keys
     if not isinstance(keys, Mapping):
         example = f"must be a dict by column, as in keys={{{by[-1]!r}: ...}}"
         raise QueryError.about("keys", example if by else "needs columns", keys)

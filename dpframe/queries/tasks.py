@@ -6,7 +6,7 @@ answer of an engine is an int64 array of shape (terms, cells), modulo 2**64.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition
+from dpframe.strategies.least_squares import PossibleCells
 
 PART_OF_ONE = 1 << 16
 """What the parts of a value of one column add up to."""
@@ -153,9 +154,21 @@ class Cells:
         """Number of cells of which a row is in one; all cells of margins are one here."""
         return 1 if self.margins else self.size
 
-    def of_margin(self, margin: Iterable[int]) -> "Cells":
-        """Return the cells of a table by some of the axes."""
-        return Cells(tuple(self.axes[at] for at in margin))
+    def of_margin(self, margin: Sequence[int]) -> "Cells":
+        """Return the cells of a table by some of the axes: of chosen ones, by when they come."""
+        axes = tuple(self.axes[at] for at in margin)
+        if self.chosen is None:
+            return Cells(axes)
+        sizes = [len(axis) for axis in self.axes]
+        positions = PossibleCells(sizes, self.chosen).positions(margin)
+        chosen = positions[np.sort(np.unique(positions, return_index=True)[1])]
+        in_full = np.array_equal(chosen, np.arange(math.prod(len(axis) for axis in axes)))
+        return Cells(axes, None if in_full else chosen)
+
+    def by_columns(self, columns: Iterable[Hashable]) -> "Cells":
+        """Return the cells of a table by some of the columns."""
+        places = {axis.column: at for at, axis in enumerate(self.axes)}
+        return self.of_margin([places[column] for column in columns])
 
     @cached_property
     def index(self) -> pd.Index:

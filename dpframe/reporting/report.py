@@ -23,6 +23,7 @@ from dpframe.certificates.words import has_noise
 from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
+from dpframe.html import percent as in_percent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Protected
 from dpframe.ledger.status import BudgetStatus
@@ -388,20 +389,20 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
             "note": row.note or "",
             "frame": row.frame or "",
             "what": row.what,
-            "mechanism": row.mechanism if row.part else "none",
-            "part": f"{row.part:.2%}",
+            "mechanism": row.mechanism if row.share > 0 or row.part else "none",
+            "part": in_percent(row.share if row.share > 0 else row.part),
+            "is_share": row.share > 0,
         }
         for row in latest
     ]
     return {
         "lines": [
             status.words.split("\n")[0],
-            f"Spent {status.used:.1%} of the budget",
+            f"Spent {status.used_words}",
             f"Left {status.left if status.moved_to else _left(status)}",
         ],
-        "used": f"{status.used:.1%}",
         "by": status.chain and status.chain.part,
-        "parts": [(str(part), f"{used:.1%}") for part, used in fullest.items()],
+        "parts": [(str(part), in_percent(used)) for part, used in fullest.items()],
         "other_parts": len(status.parts) - len(fullest),
         "entries": entries,
         "hidden": len(parts) - len(entries),

@@ -10,6 +10,7 @@ from dpframe.arguments import is_one_of
 from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import DenoiseDefinition
+from dpframe.certificates.mechanism_parts import SumsPart
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
 from dpframe.inference.joint_errors import of_one_query
@@ -71,11 +72,15 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         raise QueryError(rule, parameter="tables")
     names = next(iter(shown.values())).frame.columns
     sets = [_columns(one) for one in releases.values()]
-    check_margins(sets, describe(first.columns, names))
+    check_margins(
+        sets, describe(first.columns, names), whole=not isinstance(first.mechanism, SumsPart)
+    )
     return _add_columns(shown)
 
 
-def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described]) -> None:
+def check_margins(
+    sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described], *, whole: bool
+) -> None:
     """Check that margins can be made whole numbers that add up, before there are values.
 
     Parameters
@@ -84,12 +89,18 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
         The columns of the tables.
     columns
         What is released in each of them.
+    whole
+        Whether all combinations of groups can hold rows.
 
     Raises
     ------
     QueryError
         If they cannot.
     """
+    if not whole:
+        rule = "is not for margins whose keys= name combinations of groups"
+        way_out = "Give keys={column: [...]}, or leave it out."
+        raise QueryError.about("denoise", rule, _METHOD, way_out)
     if not can_be_consistent([tuple(range(len(columns))) for columns in sets]):
         largest = max(sets, key=len)
         rule = f"is for margins of at most two columns, not {list(largest)!r}"

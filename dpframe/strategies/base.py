@@ -44,6 +44,10 @@ class Layers(Protocol):
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of a cell of every table, or the largest there is."""
 
+    def deviations_of_cells(self, scale: float) -> Sequence[float | np.ndarray]:
+        """Return the standard deviations of the cells of every table, where they differ."""
+        return self.deviations(scale)
+
     def errors_to_compare(self, scale: float) -> list[float]:
         """Return the error of every table by which plans are compared."""
         return self.deviations(scale)

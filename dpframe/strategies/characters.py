@@ -446,7 +446,9 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
         Law of the noise, drawn together in boxes.
     """
     domain = workload.domain
-    if not domain.margins or max(domain.sizes, default=1) > MOST_KEYS:
+    if not domain.margins or domain.possible is not None:
+        return None
+    if max(domain.sizes, default=1) > MOST_KEYS:
         return None
     characters = _characters_of(domain)
     layout = lift_totals(workload, as_asked=True)

@@ -42,6 +42,8 @@ class Domain:
         Tables wanted in place of all cells: by which dimensions each is, in increasing order.
     weights
         How much the variance of a cell of each of these tables counts; none: all the same.
+    possible
+        Positions of the cells of margins that can hold rows, row-major, as int64; `None`: all.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Domain:
     chosen: int | None = None
     margins: tuple[tuple[int, ...], ...] = ()
     weights: tuple[float, ...] = ()
+    possible: bytes | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -67,7 +70,7 @@ class Domain:
     @property
     def size(self) -> int:
         """Number of cells; of margins, that of all cells that rows are counted in."""
-        if self.margins:
+        if self.margins and self.possible is None:
             return sum(map(self.size_of, largest_sets(self.margins)))
         if self.chosen is not None:
             return self.chosen

@@ -80,7 +80,7 @@ class LayeredDesign:
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured blocks."""
         tables = zip(*map(self.layers.decode, measured, deviations), strict=True)
-        own = zip(*map(self.layers.deviations, deviations), strict=True)
+        own = zip(*map(self.layers.deviations_of_cells, deviations), strict=True)
         pairs = zip(tables, own, strict=True)
         return [one for blocks, errors in pairs for one in self.totals.decode(blocks, errors)]
 

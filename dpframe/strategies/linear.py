@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,7 +47,7 @@ KNOWN = -1
 ROUNDED = -2
 """Stands for the rounding of the first output, -3 for that of the second, and so on."""
 
-_Deviations: TypeAlias = Mapping[int, float]
+_Deviations: TypeAlias = Mapping[int, Any]
 """By block, the standard deviation of its noise."""
 
 _Measured: TypeAlias = Mapping[int, np.ndarray]
@@ -308,7 +308,7 @@ class LinearDesign:
         """Return the errors by which plans are compared: those predicted."""
         return [one.std_error for one in self.predict(deviations)]
 
-    def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
+    def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[Any]) -> list[Estimate]:
         """Read the outputs off the measured blocks."""
         blocks = dict(enumerate(measured))
         if self.workload.known_rows is not None:
@@ -316,7 +316,7 @@ class LinearDesign:
         own = self._deviations(deviations)
         return [reading.decode(blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
-    def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
+    def _deviations(self, deviations: Sequence[Any]) -> dict[int, Any]:
         """Return the noise deviations of the blocks, and that of a public number of rows."""
         known = self.workload.known_rows
         of_rows = 0.0 if known is None else math.sqrt(known.variance)

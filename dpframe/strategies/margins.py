@@ -54,6 +54,8 @@ from dpframe.strategies.contrasts import (
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.linear import LinearDesign
+from dpframe.strategies.possible import sum_layers
+from dpframe.strategies.shares import as_shares, best_shares, starts_of
 from dpframe.strategies.structure import Structure
 
 _ROUNDING = 1 / 12
@@ -80,7 +82,11 @@ def _in_layers(workload: Workload, totals: LinearDesign | None, law: Law) -> Lay
     domain = workload.domain
     if totals is None or not domain.margins or domain.apart:
         return None
-    layers = table_layers(domain, law) if law.norm == 1 else contrast_layers(domain)
+    layers: Layers
+    if domain.possible is not None:
+        layers = sum_layers(domain, law)
+    else:
+        layers = table_layers(domain, law) if law.norm == 1 else contrast_layers(domain)
     return measure_in_layers(workload, totals, layers)
 
 
@@ -454,7 +460,10 @@ def table_layers(domain: Domain, law: Law) -> TableLayers:
     """Choose the noise of the tables."""
     lattice = lattice_of(domain)
     weights = np.array(domain.weights or [1.0] * len(lattice.tables))
-    shares = np.maximum(_best_shares(lattice, weights), _LEAST_SHARE / len(weights))
+    sizes = np.array([domain.size_of(table) for table in lattice.tables])
+    improve = _Precisions.of(lattice, weights).improve
+    best = best_shares(improve, np.array(starts_of(sizes, weights)))
+    shares = np.maximum(best, _LEAST_SHARE / len(weights))
     return TableLayers(lattice, law, tuple(float(share) for share in shares))
 
 
@@ -503,64 +512,8 @@ class _Precisions:
         precisions = _sums(rows * layers + self.of_layer, told, (len(logs), layers))
         pulled = self.spread * (self.charged / precisions**2)[:, self.of_layer]
         slopes = _sums(rows * logs.shape[1] + self.of_table, pulled, logs.shape)
-        return (self.charged / precisions).sum(1), _as_shares(logs + (logs + np.log(slopes)) / 3)
+        return (self.charged / precisions).sum(1), as_shares(logs + (logs + np.log(slopes)) / 3)
 
 
 def _sums(places: np.ndarray, parts: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return np.bincount(places.ravel(), parts.ravel(), math.prod(shape)).reshape(shape)
-
-
-def _as_shares(logs: np.ndarray) -> np.ndarray:
-    """Return logarithms of shares that add up to 1 in each row."""
-    below = np.maximum(logs - logs.max(1, keepdims=True), _LEAST_LOG)
-    return np.asarray(below - np.log(np.exp(below).sum(1, keepdims=True)))
-
-
-def _best_shares(lattice: Lattice, weights: np.ndarray) -> np.ndarray:
-    """Minimize the weighted sum of the variances of a cell, for shares that add up to 1.
-
-    Two steps of `_Precisions.improve`, and one as far as they point where that is better (Varadhan
-    and Roland 2008). No library of linear algebra: with threads, it takes seconds on a busy
-    machine.
-    """
-    precisions = _Precisions.of(lattice, weights)
-    sizes = np.array([lattice.domain.size_of(table) for table in lattice.tables])
-    logs = _as_shares(np.array(_starts(sizes, weights)))
-    for _ in range(_MOST_ROUNDS):
-        value, once = precisions.improve(logs)
-        near, twice = precisions.improve(once)
-        step, turn = once - logs, twice - 2 * once + logs
-        lengths = [(part * part).sum(1, keepdims=True) for part in (step, turn)]
-        stretch = np.sqrt(np.maximum(lengths[0] / np.maximum(lengths[1], _NO_TURN), 1))
-        start = _as_shares(logs + 2 * stretch * step + stretch**2 * turn)
-        far, farther = precisions.improve(start)
-        logs = np.where((far <= near)[:, None], farther, twice)
-        if (value - np.minimum(near, far) <= _CONVERGED * value).all():
-            break
-    value, _ = precisions.improve(logs)
-    # where the usual start does as well, plans stay as they were
-    best = 0 if value[0] <= value.min() * (1 + _SAME_LOSS) else value.argmin()
-    return np.asarray(np.exp(logs[best]))
-
-
-_MOST_ROUNDS = 200  # most take 10
-_CONVERGED = 1e-8  # part of the sum of variances that a round gains
-_NO_TURN = 1e-300
-_LEAST_LOG = -40.0  # beside the largest share; less than the least share that is used
-_SAME_LOSS = 1e-3  # of the sum of variances
-_STARTS = 8  # at random; a plan must not be dominated, which tests try on six shapes
-_SPREAD = 1.5  # of the logarithms of their shares
-
-
-def _starts(sizes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
-    """Return logarithms of shares to start from: shares are not convex, and have local optima.
-
-    They are the best ones of tables on their own, more for the largest table, for large or for
-    small ones, and some at random, the same every time.
-    """
-    usual = np.log(weights) / 3
-    largest = 3.0 * (np.arange(len(sizes)) == sizes.argmax())
-    tilted = np.log(sizes) / 3
-    dice = np.random.default_rng(0)  # no noise: where an optimizer starts
-    random = dice.normal(0, _SPREAD, (_STARTS, len(sizes)))
-    return [usual, usual + largest, usual + tilted, usual - tilted, *(usual + random)]

@@ -2,11 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
 
 from dpframe.strategies.contrasts import adjoint, place, product_lengths, squared_lengths
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
+
+StructureKind: TypeAlias = Literal["margins", "tree", "sums"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,11 @@ class Structure:
     kind
         "margins": a layer has contrasts along some axes, and sums along all others. "tree": a layer
         has contrasts of the children of every node of a level; cells are leaves, perhaps of several
-        trees that are alike, one after the other.
+        trees that are alike, one after the other. "sums": a layer has the sums of possible cells
+        over all axes but its own, and cells are read off them by least squares.
     sizes
         How many cells there are along each axis; of a tree, how many children a node has, from the
-        root down.
+        root down; of sums, those of all axes of all tables.
     layers
         For margins: along which axes there are contrasts. For a tree: the level of the nodes, from
         1 for the children of the root; none for the total.
@@ -35,6 +40,10 @@ class Structure:
         By layer, the scale of the noise of a row whose contrasts have length 1.
     rounding
         Variance that rounding adds to the noise of a row.
+    cells
+        Of sums, positions of the possible cells in the product of all axes, row-major.
+    table
+        Of sums, the position of the layer that is the table.
 
     Examples
     --------
@@ -44,11 +53,13 @@ class Structure:
     10.25
     """
 
-    kind: Literal["margins", "tree"]
+    kind: StructureKind
     sizes: tuple[int, ...]
     layers: tuple[tuple[int, ...], ...]
     tau: tuple[float, ...]
     rounding: float
+    cells: tuple[int, ...] = ()
+    table: int = 0
 
     @property
     def leaves(self) -> int:
@@ -61,6 +72,13 @@ class Structure:
         first = np.zeros(self.leaves)
         first[0] = 1
         return math.sqrt(self.variance(first))
+
+    @property
+    def deviations(self) -> float | np.ndarray:
+        """Standard deviations of all cells; of sums, each has its own."""
+        if self.kind != "sums":
+            return self.deviation
+        return np.asarray(np.sqrt(_solved(self)[0].variances[self.table]))
 
     def variance(self, weights: np.ndarray) -> float:
         """Return the variance of a weighted sum of cells.
@@ -75,12 +93,23 @@ class Structure:
 
     def variances(self) -> list[np.ndarray]:
         """Return the variances of the noise of the rows of every layer, as they are shaped."""
+        if self.kind == "sums":
+            return [np.square([tau]) for tau in self.tau]
         layers = zip(self.layers, self.tau, strict=True)
         return [np.square(tau) * self._lengths(layer) + self.rounding for layer, tau in layers]
 
     def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return what each row adds to a weighted sum of cells: `sum_x l_x C_rx / |r|^2`."""
-        return self._of_margins(weights) if self.kind == "margins" else self._of_tree(weights)
+        match self.kind:
+            case "margins":
+                return self._of_margins(weights)
+            case "tree":
+                return self._of_tree(weights)
+            case "sums":
+                solver, table = _solved(self)
+                return solver.coefficients(np.asarray(weights, np.float64)[table])
+            case _:
+                assert_never(self.kind)
 
     def _of_margins(self, weights: np.ndarray) -> list[np.ndarray]:
         """Take the contrasts along the axes of each layer, and the sums along the others."""
@@ -106,3 +135,12 @@ class Structure:
             (level,) = layer or (0,)
             return squared_lengths(self.sizes[level - 1])[1:] if level else np.ones(1)
         return product_lengths(self.sizes[k] for k in layer)
+
+
+@lru_cache(16)  # many sums of the same cells are weighed
+def _solved(structure: Structure) -> tuple[LeastSquares, np.ndarray]:
+    """Return how cells of sums are estimated, and by possible cell that of the table."""
+    cells = PossibleCells(structure.sizes, np.array(structure.cells, np.int64))
+    tables = list(map(cells.in_table, structure.layers))
+    solver = LeastSquares(CellSums(tables), [tau**-2.0 for tau in structure.tau])
+    return solver, tables[structure.table]

@@ -247,7 +247,8 @@ def test_a_certificate_answers_what_was_promised():
     assert loss["delta"] == 1e-6
     assert 0 < loss["epsilon"] < 2
     assert record["ledger"]["id"] == frame.dp.ledger.ledger_id
-    assert record["ledger"]["used"] == frame.dp.budget.used
+    assert record["ledger"]["part"] == record["ledger"]["used"] == 0.25
+    assert record["ledger"]["in_shares"]
     (column,) = record["columns"]
     assert (column["kind"], column["columns"][0]["label"]) == ("sum", "fare")
     assert column["columns"][0]["bounds"] == [0, 30]
@@ -266,7 +267,7 @@ def test_a_certificate_reads_as_words():
         "(0.5, 0)-differentially private",
         "bounds 0 to 30",
         "one for each group",
-        "25.0% of epsilon=2, delta=1e-06, 25.0% used by then",
+        "25% of epsilon=2, delta=1e-06, 25% used by then",
         made.dp.certificate.digest,
     ):
         assert words in text

@@ -20,7 +20,13 @@ from dpframe.arguments import is_label
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import check_bounds, check_keys, check_missing
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
+from dpframe.errors import (
+    CalibrationError,
+    DeclarationError,
+    LedgerError,
+    QueryError,
+    UnknownColumnError,
+)
 from dpframe.privacy.neighbors import Caps
 
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)
@@ -203,8 +209,8 @@ def test_facts_are_given_by_column(trips, name, value):
         ({"budget": (1, 1e-6)}, DeclarationError, "budget must be a dpf.Budget, got tuple"),
         ({"budget": 1.0}, DeclarationError, "budget must be a dpf.Budget, got float"),
         ({"ledger": BUDGET}, DeclarationError, "ledger must be a dpf.Ledger, got a Budget"),
-        ({"ledger": Path("x.ledger")}, DeclarationError, "Open it: dpf.Ledger('x.ledger')."),
-        ({"budget": BUDGET, "ledger": dpf.Ledger(budget=BUDGET)}, DeclarationError, "not both"),
+        ({"ledger": Path("x.ledger")}, LedgerError, "there is no ledger at "),
+        ({"budget": BUDGET, "ledger": dpf.Ledger(budget=BUDGET)}, DeclarationError, "leave budget"),
         ({"validate": True}, DeclarationError, "validate=True needs a schema"),
         ({"schema": {"fare": (0, 1)}}, DeclarationError, "schema must be a pandera DataFrameModel"),
     ],

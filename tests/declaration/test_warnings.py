@@ -20,7 +20,11 @@ from dpframe.privacy.gaussian import gaussian_epsilon
 dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("dpframe.dask")
 
-pytestmark = pytest.mark.filterwarnings("error::dpframe.errors.DPFrameWarning")
+IN_MEMORY = "budget= alone is kept in memory"
+pytestmark = [
+    pytest.mark.filterwarnings("error::dpframe.errors.DPFrameWarning"),
+    pytest.mark.filterwarnings(f"ignore:{IN_MEMORY}"),
+]
 
 ROW = {"privacy_unit": dpf.EACH_ROW}
 FACTS = {"keys": {"zone": ["A", "B"]}, "bounds": {"fare": (0, 10)}}
@@ -71,6 +75,7 @@ def kind(request, tmp_path):
 def heard():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", IN_MEMORY)
         yield caught
 
 

@@ -65,7 +65,7 @@ def test_a_run_speaks_of_the_budget_of_its_part(tmp_path, capsys):
         assert main(["preview", plan, "--set", f"month={month}"]) == SOUND
         shown = capsys.readouterr().out
         assert f"for month='{month}'" in shown
-        assert "Spent      nothing" in shown
+        assert "Spent      0% of the budget: nothing" in shown
         assert main(["release", plan, "--set", f"month={month}"]) == SOUND
         assert f"for month='{month}'" in capsys.readouterr().out
     again = ["release", "--name", "again", plan, "--set"]

@@ -18,7 +18,7 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.pots import Pots, settle_pots
 
-COLUMNS = ["released_at", "what", "mechanism", "part", "epsilon", "mu", "delta"]
+COLUMNS = ["released_at", "what", "mechanism", "share", "part", "epsilon", "mu", "delta"]
 COLUMNS += ["name", "frame", "unit", "columns", "user", "note"]
 
 
@@ -143,7 +143,7 @@ def test_releases_are_listed(trips):
     amounts = listed[["epsilon", "mu", "delta"]]
     assert amounts.fillna(-1).to_numpy().tolist() == [[0.25, -1, -1], [-1, 0.1, -1]]
     assert listed["columns"].tolist() == [("zone",), ()]
-    assert listed.dtypes[["part", "epsilon", "mu", "delta"]].eq("float64").all()
+    assert listed.dtypes[["share", "part", "epsilon", "mu", "delta"]].eq("float64").all()
     assert empty.dtypes.equals(listed.dtypes)
     assert pd.to_datetime(listed["released_at"]).dt.tz is not None
 
@@ -152,7 +152,7 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     left = status(ONE, pure(0.25), gaussian(0.1))
     text = repr(left)
     assert "Budget     epsilon=1, delta=1e-06" in text
-    assert f"Spent      epsilon=0.25, mu=0.1; {left.used:.1%} of the budget" in text
+    assert f"Spent      {100 * left.used:.3g}% of the budget: epsilon=0.25, mu=0.1\n" in text
     assert text.count("count: mechanism, ") == 2
     remaining = text.splitlines()[2].replace(",", "").replace(";", "")
     shown = dict(part.split("=") for part in remaining.split() if "=" in part)
@@ -162,7 +162,7 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     assert line in repr(status(PURE, pure(0.9)))
     kept = repr(status(Budget(1, 1e-6, discovery=2e-7)))
     assert "delta=1e-06 (2e-07 of it to find groups with)" in kept
-    assert "Spent      nothing; 0.0% of the budget" in kept
+    assert "Spent      0% of the budget: nothing\n" in kept
     assert kept.endswith("share=1 takes all of it; delta=2e-07 to find groups with")
     less = status(
         Budget(1, 1e-6, discovery=2e-7), PrivacyLoss(Fraction(1, 4), delta=Fraction(3, 10**8))
@@ -178,7 +178,7 @@ def test_every_release_shows_one_number_that_adds_up_to_what_is_used():
     assert min(parts) > 0
     assert left.releases["part"].tolist() == parts
     for line, part in zip(repr(left).splitlines()[3:], parts, strict=True):
-        assert line.endswith(f", {100 * part:.3g}% of the budget")
+        assert f": mechanism, {100 * part:.3g}% of the budget, " in line
     whole = status(ONE, gaussian(gaussian_mu(1, 1e-6)))
     assert (whole.used, whole.part(whole.losses[0]), whole.part(PrivacyLoss())) == (1, 1, 0)
 
@@ -191,7 +191,7 @@ def test_twelve_certificates_of_a_quarter_stay_under_a_budget_of_one(trips):
     assert sum(epsilons) > 3
     parts = [each.dp.certificate.ledger.part for each in released]
     assert parts == pytest.approx([1 / 12] * 12)
-    assert trips.dp.budget.releases["part"].sum() == pytest.approx(1)
+    assert trips.dp.budget.releases["share"].sum() == pytest.approx(1)
     assert released[2].dp.certificate.ledger.used == pytest.approx(3 / 12)
 
 

@@ -194,7 +194,7 @@ def test_a_preview_names_nothing():
 def test_the_status_shows_names():
     frame = trips(budget=ONE)
     frame.dp.release(dpf.count(), mu=Fraction(1, 10), mechanism="gaussian", name="march")
-    assert "'march', count: gaussian, mu=0.1, 18.2% of the budget" in repr(frame.dp.budget)
+    assert "'march', count: gaussian, 18.2% of the budget, mu=0.1" in repr(frame.dp.budget)
     assert "march" in frame.dp.budget._repr_html_()
 
 

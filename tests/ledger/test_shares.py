@@ -1,6 +1,7 @@
 """Shares of a budget: equal, exact, in any order, and never of a state that is gone."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pandas as pd
@@ -306,13 +307,46 @@ def test_a_release_is_shown_with_the_share_that_it_asked_for():
     frame.dp.count(share=0.25, mechanism="gaussian")  # the other kind of noise
     frame.dp.count(epsilon=0.05)
     third = frame.dp.count(share="0.1")
-    shown = repr(frame.dp.budget)
-    assert [line.rsplit(", ", 1)[1] for line in shown.splitlines()[3:5]] == [
-        "30% of the budget",
-        "25% of the budget",
-    ]
-    assert ", 65% in shares;" in shown
-    assert shown.endswith(", 10% of the budget")
-    assert frame.dp.budget.releases["part"].iloc[[0, 1, 3]].tolist() == [0.3, 0.25, 0.1]
-    for released, text in ((first, "30.0% of epsilon=1"), (third, "10.0% of epsilon=1")):
-        assert text in str(released.dp.certificate)
+    status = frame.dp.budget
+    shown = repr(status).splitlines()
+    asked = [line.split(", ")[1] for line in shown[3:]]
+    assert [*asked[:2], asked[3]] == ["share 30%", "share 25%", "share 10%"]
+    part = status.releases["part"].iloc[2]
+    assert asked[2] == f"{100 * part:.3g}% of the budget"
+    in_all = f"65% of the budget in shares, and {asked[2]} otherwise"
+    assert shown[1].startswith(f"Spent      {in_all}: ")
+    assert f">{in_all}<" in status._repr_html_()
+    assert status.releases["share"].dropna().tolist() == [0.3, 0.25, 0.1]
+    assert status.releases["part"].isna().tolist() == [True, True, False, True]
+    for released, *texts in (
+        (first, "a share of 30% of epsilon=1, delta=1e-06", "30% in shares by then"),
+        (third, "a share of 10% of epsilon=1, delta=1e-06", "65% in shares by then"),
+    ):
+        words = str(released.dp.certificate)
+        assert all(text in words for text in texts)
+
+
+@pytest.mark.parametrize("kinds", [KINDS, KINDS[::-1]], ids=" then ".join)
+def test_shares_alone_add_up_to_what_is_used_and_the_rest_is_left(kinds):
+    ledger = Ledger(budget=ONE)
+    for kind in kinds:
+        charge(ledger, kind, Fraction(3, 10))
+    now = ledger.status()
+    assert float(now.pots.used) != pytest.approx(0.6, abs=0.01)  # noise of both kinds
+    assert now.used == now.releases["share"].sum() == 0.6
+    assert now.remaining_share == now.largest_share == 0.4
+    lines = repr(now).splitlines()
+    assert lines[1].startswith("Spent      60% of the budget in shares: epsilon=")
+    assert lines[2].startswith("Remaining  40.0% of the budget: ")
+    assert "share=0.4 takes all of it" in lines[2]
+
+
+def test_shares_of_parts_add_up_where_these_asked_for_nothing_else():
+    ledger = Ledger(budget=ONE, part="week")
+    for kind, week in (("gaussian", 1), ("laplace", 1), ("laplace", 2)):
+        loss = loss_of(ledger.of_part(week), kind, Fraction(3, 10))
+        ledger.charge(replace(entry(loss, share=Fraction(3, 10)), part=str(week)))
+    ledger.charge(replace(entry(pure(0.1)), part="2"))
+    used = ledger.status().parts["used"]
+    assert used["1"] == ledger.status(part=1).used == 0.6
+    assert used["2"] == ledger.status(part=2).used == pytest.approx(0.4)

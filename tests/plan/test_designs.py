@@ -72,6 +72,7 @@ PARTS = {
         "chosen": 2,
         "margins": ((0,),),
         "weights": (2.0,),
+        "possible": b"12345678",
     },
     Dimension: {"size": 5, "ordered": True, "hidden": True},
     Reach: {"full": 2, "rows": 2, "rest": 1, "cells": 3, "always": True, "groups": 1},

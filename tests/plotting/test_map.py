@@ -10,8 +10,8 @@ import pytest
 from support.certifying import recertified
 from support.pictures import denoised
 
-from dpframe import plot_map
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
+from dpframe.plotting.map import plot_map
 
 mpl.use("Agg")
 from matplotlib import dates  # the backend comes first

@@ -268,7 +268,7 @@ def test_budgets_by_part_are_shown_with_the_fullest_first(visits):
     assert "Every day has this budget" in page
     assert "(1, 0)-differentially private per day" in page
     assert "Whoever is in k of them is protected with at most k times its epsilon" in page
-    assert 0 < page.index("50.0%", page.index("Every day")) < page.index("30.0%")
+    assert 0 < page.index("50%", page.index("Every day")) < page.index("30%")
     assert "Part of the budget that was used after" not in page
     assert f"for day='{5}'" in str(tables[1].dp.certificate)
     assert tables[1].dp.certificate.ledger.of_part == "day='5'"

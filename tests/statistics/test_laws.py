@@ -67,8 +67,8 @@ def totals_of(name, x, *others, sampled=False, noise=1.0):
     off = 2 * (np.array(columns) - low[:, None]) / (high - low)[:, None] - 1
     u = np.where(x > 3, 1.0, -1.0) if name == "rate" else off[0]
     exact = {"rows": np.ones(len(x)), "value": x, "y": u, "squares": u**2 - 0.5}
-    for moment, powers in moments(len(columns), 4 if sampled else 2).items():
-        exact[moment] = np.prod(off.T**powers, axis=1)
+    for moment, degrees in moments(len(columns), 4 if sampled else 2).items():
+        exact[moment] = np.prod(off.T**degrees, axis=1)
     features = made(name, sampled=sampled).features
     sums = {feature: np.array([exact[feature].sum()]) for feature in features}
     scales = {feature: noise * (1 + at % 3) for at, feature in enumerate(features)}

@@ -5,10 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from support.features import OF_MARGINS
 
 import dpframe as dpf
 
 FLAGS = ("b0", "b1", "b2", "b3")
+PAIRS = pd.DataFrame(
+    [(g, h) for g in "abcdegh" for h in (0, 1) if h == 0 or g in "bcg"], columns=["g", "h"]
+)
+"""Groups that rows can have; `f` is none of them."""
 KEYS = {"g": list("abcdefgh"), "h": [0, 1], **{flag: [False, True] for flag in FLAGS}}
 SCHEMA = pa.DataFrameSchema({flag: pa.Column(bool) for flag in FLAGS})
 FILL, HEAVIEST, MOST_TRUE, ROWS_KNOWN = 6.0, 3, 2, 5
@@ -71,13 +76,20 @@ class Asked:
         if self.form == "margins":
             caps = {"max_rows": options["max_rows"]} if "max_rows" in options else {}
             columns, ways = ["g", "h"], options["ways"]
-            return dpf.margins(columns, ways, where=self.where, **caps, **self._parts())
+            keys = PAIRS if self.is_possible else None
+            parts = self._parts()
+            return dpf.margins(columns, ways, where=self.where, keys=keys, **caps, **parts)
         arguments = {"by": list(self.by) or None, "where": self.where, **options}
         if self.form == "aggregate":
             return dpf.aggregate(**arguments, **self._parts())
         if self.weights is not None:
             arguments["weights"] = self.weights
         return _FORMS[self.form](*self._first_arguments(), **arguments)
+
+    @property
+    def is_possible(self):
+        """Whether some cells alone can hold rows."""
+        return bool((self.options or {}).get("possible"))
 
     def _first_arguments(self):
         match self.form:
@@ -124,7 +136,7 @@ def tables_of(case):
     }
     tables = {"a": first, **others[case["tables"]]}
     # what moves less comes first: a plan that took it for the others would charge too little
-    others_less = case["by"] != "nothing" and case["kind"] != "margins"
+    others_less = case["by"] != "nothing" and case["kind"] not in OF_MARGINS
     reverse = others_less or case["tables"] == "of other caps"
     return dict(reversed(tables.items())) if reverse else tables
 
@@ -170,8 +182,8 @@ def _table(case, by):
             return Asked("sum", by, outputs, where, {"max_true": MOST_TRUE, **options})
     several = {"exclusive": EXCLUSIVE, "overlapping": OVERLAPPING}.get(case["where"])
     outputs = _outputs(kind, several, own=where)
-    if kind == "margins":
-        ways = {"ways": 1 if case["by"] == "one" else 2}
+    if kind in OF_MARGINS:
+        ways = {"ways": 1 if case["by"] == "one" else 2, "possible": kind == "possible"}
         return Asked("margins", by, outputs, where, ways, weights)
     if options and several is None:
         return Asked("sum", by, outputs, where, options, weights)
@@ -193,12 +205,14 @@ _OF_ONE_CONDITION = {
     "covariance": {"c": ("covariance", "x")},
     "rates": {"r": ("rate", "y > 2")},
     "margins": {"n": ("count", None)},
+    "possible": {"n": ("count", None)},
 }
 _BESIDE = {
     "several": {"n": ("count", None), "t": ("sum", "y")},
     "variance": {"w": ("mean", "x")},
     "rates": {"q": ("rate", "x > 0")},
     "margins": {"s": ("sum", "x")},
+    "possible": {"s": ("sum", "x")},
 }
 
 
@@ -276,6 +290,8 @@ def true_tables(table, frame, case):
     if table.form == "margins":
         ways = (table.options or {})["ways"]
         sets = [(), ("g",), ("h",), ("g", "h")][: 3 if ways == 1 else 4]
+        if table.is_possible:
+            rows = rows.merge(PAIRS)
     return {by: _true_table(table, rows, by, case) for by in sets}
 
 
@@ -290,6 +306,8 @@ def _true_table(table, rows, by, case):
             keys = [*keys, "bin"]
         axes = [range(len(EDGES) - 1) if key == "bin" else KEYS[key] for key in keys]
         cells = pd.MultiIndex.from_product(axes) if axes else pd.Index([0])
+        if table.is_possible and axes:
+            cells = pd.MultiIndex.from_frame(PAIRS[keys].drop_duplicates())
         groups = dict(iter(own.groupby(keys))) if keys else {0: own}
         named = {_cell(key): part for key, part in groups.items()}
         nothing = own.iloc[:0]

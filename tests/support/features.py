@@ -18,6 +18,7 @@ FEATURES = {
         "histogram",
         "units",
         "margins",
+        "possible",
         "ranges",
         "few true",
         "across",
@@ -41,7 +42,8 @@ FEATURES = {
 NAMES = tuple(FEATURES)
 
 SUMS = ("sum", "sums", "few true")
-OVER_CELLS = ("margins", "ranges", "across")
+OF_MARGINS = ("margins", "possible")
+OVER_CELLS = (*OF_MARGINS, "ranges", "across")
 ONE_CONDITION = ("histogram", "units", "ranges", "few true", "regression")
 UNWEIGHTED = ("variance", "covariance", "regression", "units", "ranges", "few true", "across")
 UNITS = ("one column", "two columns")
@@ -104,14 +106,14 @@ RULES = (
     _unwritten("others have no weights", kind=UNWEIGHTED, weights="yes"),
     _unwritten("a number of rows is of sums", kind=_but("kind", *SUMS), known="yes"),
     _unwritten("sums of n= have one condition", known="yes", where=("exclusive", "overlapping")),
-    _unwritten("margins have columns", kind="margins", by="nothing"),
+    _unwritten("margins have columns", kind=OF_MARGINS, by="nothing"),
     _refused("needs a cap on its rows", unit=UNITS, caps="none"),
     _refused("part", unit="one column", part="yes"),
     _refused("max_true cannot go with n=", kind="few true", known="yes"),
     _refused("weights cannot go with n=", weights="yes", known="yes"),
     _refused(
         "margins count a row in one cell of every table",
-        kind="margins",
+        kind=OF_MARGINS,
         caps=_but("caps", "rows", "none"),
     ),
     _refused("staircase noise needs an epsilon", law="staircase", amount="epsilon 0.01"),

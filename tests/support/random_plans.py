@@ -36,6 +36,7 @@ CONDITIONS = [
     ["y < x"],
     ["x + y > 3", "x + y <= 3"],
 ]
+PAIRS = [*itertools.product("abcdefgh", [0, 1])]
 WHERE = [None, None, "y > 1", "x > 0 or y < 2"]
 SCHEMA = pa.DataFrameSchema({**{flag: pa.Column(bool) for flag in FLAGS}, "k": pa.Column(int)})
 TYPES = {"x": float, "y": float, "wt": float, **dict.fromkeys(FLAGS, bool)}
@@ -89,6 +90,12 @@ def random_query(dice):
         "quantile": lambda: dpf.quantile("x", quantiles, some),
         "margins": lambda: dpf.margins(
             columns, dice.choice([1, 2]), **rows, **random_outputs(dice, conditions, weights)
+        ),
+        "possible": lambda: dpf.margins(
+            ["g", "h"],
+            keys=pd.DataFrame(dice.sample(PAIRS, dice.randint(2, 15)), columns=["g", "h"]),
+            **rows,
+            **random_outputs(dice, conditions, weights),
         ),
         "several": lambda: dpf.aggregate(by, **rows, **random_outputs(dice, conditions, weights)),
     }

@@ -1,0 +1,180 @@
+"""Cells from noisy sums of them, by least squares: one table is the cells, others are sums."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpframe.forks import cached_property
+
+_REFINED = 3  # times; precisions that are far apart lose half of the digits of a float
+
+
+def number_values(values: np.ndarray) -> np.ndarray:
+    """Return the numbers of values, in the order in which they come first.
+
+    Examples
+    --------
+    >>> number_values(np.array([7, 2, 7, 5]))
+    array([0, 1, 0, 2])
+    """
+    _, firsts, numbers = np.unique(values, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(firsts))[numbers])
+
+
+class PossibleCells:
+    """Some cells of a product, and of which cells of tables by some of its axes they are part.
+
+    Parameters
+    ----------
+    sizes
+        The numbers of groups of the axes.
+    cells
+        Positions in the product, row-major.
+    """
+
+    def __init__(self, sizes: Sequence[int], cells: np.ndarray) -> None:
+        self._sizes = sizes
+        self._places = np.unravel_index(cells, sizes)
+        self._number = len(cells)
+
+    def positions(self, axes: Sequence[int]) -> np.ndarray:
+        """Return by cell the position of that of a table, row-major."""
+        positions = np.zeros(self._number, np.int64)
+        for axis in axes:
+            positions = positions * self._sizes[axis] + self._places[axis]
+        return positions
+
+    def in_table(self, axes: Sequence[int]) -> np.ndarray:
+        """Return by cell that of a table, numbered by when it comes first."""
+        return number_values(self.positions(axes))
+
+
+class CellSums:
+    """Sums of cells, table by table; in the last table, every cell is a sum of its own.
+
+    Parameters
+    ----------
+    tables
+        By table, of which of its sums each cell is part.
+    """
+
+    def __init__(self, tables: Sequence[np.ndarray]) -> None:
+        self.tables = tables
+        self.sizes = [int(table.max()) + 1 for table in tables]
+        self.cells = self.sizes[-1]
+        self.ends = np.cumsum([0, *self.sizes[:-1]])
+        pairs = zip(tables[:-1], self.ends, strict=False)
+        self.rows = [table + start for table, start in pairs]
+
+    def add_up(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return the sums of all tables; of integers, modulo 2**64."""
+        sums = [np.zeros(size, values.dtype) for size in self.sizes]
+        for table, own in zip(self.tables, sums, strict=True):
+            np.add.at(own, table, values)
+        return sums
+
+    @cached_property
+    def shared(self) -> np.ndarray:
+        """How many cells any two sums share, but for those of the last table."""
+        shared = np.zeros((int(self.ends[-1]),) * 2)
+        for one, other in itertools.product(self.rows, repeat=2):
+            np.add.at(shared, (one, other), 1)
+        return shared
+
+
+class LeastSquares:
+    """Cells whose sums were measured: `X^-1 sum_A s_A A' y_A`, with `X = sum_A s_A A'A`.
+
+    With s of the last table, U the sums of all others, and D the precisions of these,
+
+        X^-1 = (I - U' R U) / s ,  R = (s D^-1 + U U')^-1 .
+
+    Parameters
+    ----------
+    sums
+        What was measured.
+    precisions
+        By table, the inverse of the variance of a measured sum.
+    """
+
+    def __init__(self, sums: CellSums, precisions: Sequence[float]) -> None:
+        self._sums = sums
+        self.precisions = precisions
+        self._precision = precisions[-1]
+        self._others = np.repeat(np.asarray(precisions[:-1], np.float64), sums.sizes[:-1])
+
+    @cached_property
+    def _inverse(self) -> np.ndarray:
+        """The matrix R."""
+        return np.asarray(np.linalg.inv(np.diag(self._ratios) + self._sums.shared))
+
+    @property
+    def _ratios(self) -> np.ndarray:
+        return np.asarray(self._precision / self._others)
+
+    def restore_cells(self, measured: Sequence[np.ndarray]) -> np.ndarray:
+        """Return estimates of the cells."""
+        weighted = np.zeros(self._sums.cells)
+        parts = zip(self._sums.tables, self.precisions, measured, strict=True)
+        for table, precision, sums in parts:
+            weighted += precision * sums[table]
+        return self.solve(weighted)
+
+    def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return what each measured sum adds to a weighted sum of cells, table by table."""
+        parts = zip(self.precisions, self._sums.add_up(self.solve(weights)), strict=True)
+        return [precision * part for precision, part in parts]
+
+    def solve(self, weights: np.ndarray) -> np.ndarray:
+        """Return `X^-1` times weights of the cells; what is left over is solved for once more."""
+        solved = np.zeros(self._sums.cells)
+        left = np.asarray(weights, np.float64)
+        for _ in range(_REFINED):
+            solved = solved + self._solve_once(left)
+            added = zip(self._sums.tables, self.precisions, self._sums.add_up(solved), strict=True)
+            left = weights - sum(precision * sums[table] for table, precision, sums in added)
+        return solved
+
+    def _solve_once(self, weights: np.ndarray) -> np.ndarray:
+        parts = self._sums.add_up(weights)[:-1]
+        moved = self._inverse @ np.concatenate([np.zeros(0), *parts])
+        back = np.zeros(self._sums.cells)
+        for rows in self._sums.rows:
+            back += moved[rows]
+        return np.asarray((weights - back) / self._precision)
+
+    @cached_property
+    def variances(self) -> list[np.ndarray]:
+        """The variances of the estimated sums, table by table."""
+        of_cells = np.ones(self._sums.cells)
+        for one, other in itertools.product(self._sums.rows, repeat=2):
+            of_cells -= self._inverse[one, other]
+        of_sums = np.split(np.diag(self._rest) / self._others, self._sums.ends[1:])
+        return [*of_sums[:-1], of_cells[np.argsort(self._sums.tables[-1])] / self._precision]
+
+    @cached_property
+    def _rest(self) -> np.ndarray:
+        """The matrix `R U U'`, without the differences of large numbers that make it up."""
+        return np.asarray(np.eye(len(self._inverse)) - self._inverse * self._ratios)
+
+    def of_tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean variance of a sum, by table, and how much the tables move each other.
+
+        That is ``|A X^-1 B'|^2`` for tables A and B, the sum of the squares of all entries.
+        """
+        sums, last, inverse = self._sums, self._precision, self._inverse
+        rest = self._rest
+        covariances = rest.T / self._others  # U X^-1 U'
+        beyond = np.diag(inverse) - (inverse**2) @ self._ratios  # of R U U' R
+        variances = [float(own.mean()) for own in self.variances]
+        squares = np.zeros((len(variances),) * 2)
+        if len(inverse):
+            starts = sums.ends[:-1]
+            rows = np.add.reduceat(covariances**2, starts, axis=0)
+            squares[:-1, :-1] = np.add.reduceat(rows, starts, axis=1)
+            squares[:-1, -1] = np.add.reduceat(beyond / self._others**2, starts)
+            squares[-1, :-1] = squares[:-1, -1]
+        whole = sums.cells - 2 * np.trace(rest) + (rest * rest.T).sum()
+        squares[-1, -1] = whole / last**2
+        return np.array(variances), squares
