@@ -23,8 +23,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.pipeline import VERSION
-from dpframe.operations.planning import ReleasePlan
-from dpframe.operations.release import release
+from dpframe.operations.planning import ReleasePlan, release
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -40,13 +39,11 @@ from dpframe.queries.query import Query
 from dpframe.queries.regression import regression
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
-from dpframe.steps.concat import concat
-from dpframe.steps.consistent import consistent
-from dpframe.steps.denoise import denoise
-from dpframe.steps.derive import ratio
-from dpframe.steps.join import interval
+from dpframe.steps.denoise import consistent, denoise
+from dpframe.steps.derive import interval, ratio
 from dpframe.steps.quantiles import between, quantile
-from dpframe.steps.round import round
+from dpframe.steps.rename import concat
+from dpframe.steps.suppress import round
 from dpframe.steps.verify import certify, publish, verify
 
 __version__ = VERSION

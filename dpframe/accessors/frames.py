@@ -21,7 +21,7 @@ from dpframe.plotting import map as maps
 from dpframe.plotting import plot
 from dpframe.public import public_calls
 from dpframe.reporting.report import report
-from dpframe.steps import denoise, derive, join, quantiles, rename, round, suppress, verify
+from dpframe.steps import denoise, derive, quantiles, rename, suppress, verify
 from dpframe.steps.denoise_checks import Across
 from dpframe.steps.suggest_caps import best
 
@@ -150,7 +150,7 @@ class DPAccessor(PrivateAccessor):
         """
         return intervals.covariance(self._frame)
 
-    interval = method_of(join.interval)
+    interval = method_of(derive.interval)
 
     def denoise(
         self, method: DenoiserName = "auto", *, graph: object = None, across: Across | None = None,
@@ -252,7 +252,7 @@ class DPAccessor(PrivateAccessor):
         """
         return suppress.nsmallest(self._frame, n, column)
 
-    round = method_of(round.round)
+    round = method_of(suppress.round)
     suppress = method_of(suppress.suppress)
     rename = method_of(rename.rename)
     publish = method_of(verify.publish)

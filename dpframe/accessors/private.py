@@ -27,8 +27,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.planning import ReleasePlan, plan
-from dpframe.operations.release import release
+from dpframe.operations.planning import ReleasePlan, plan, release
 from dpframe.options import (
     FRONT,
     RARE,

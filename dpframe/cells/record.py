@@ -31,7 +31,7 @@ from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Rele
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.json_records import parse_json, plain, read
-from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
+from dpframe.certificates.parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type

@@ -234,6 +234,14 @@ class ColumnPart(records.Record):
         return replace(plain, sampled=sampled)
 
     @property
+    def base(self) -> float:
+        """Where bars of it start: at 0, or the end of what it can be that is next to 0."""
+        if self.form.is_total or self.times is not None:
+            return 0.0
+        least, most = self.statistic.span
+        return min(max(least, 0.0), most)
+
+    @property
     def totals(self) -> Totals[str]:
         """What it was read off."""
         return Totals(

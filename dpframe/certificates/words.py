@@ -14,8 +14,7 @@ from dpframe.certificates.mechanism_parts import (
     SetPart,
     ThresholdPart,
 )
-from dpframe.certificates.parts import WitnessPart
-from dpframe.certificates.table_parts import PublishedPart, TablePart
+from dpframe.certificates.parts import PublishedPart, TablePart, WitnessPart
 from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, percent, unit_lines
 

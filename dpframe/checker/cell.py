@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpframe.checker.noise import NEVER, BlockNoise
+from dpframe.checker.measured import NEVER, BlockNoise
 from dpframe.checker.rows import Component, Group, RowVectors
 
 PlaceKernel: TypeAlias = tuple[tuple[int, int, float], ...]

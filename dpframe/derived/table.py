@@ -17,7 +17,7 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import Definition, DerivedDefinition, End, Link
 from dpframe.certificates.json_records import plain
 from dpframe.certificates.mechanism_parts import TreePart
-from dpframe.certificates.table_parts import NO_ALIAS, AliasPart, TablePart
+from dpframe.certificates.parts import NO_ALIAS, AliasPart, TablePart
 from dpframe.certificates.words import unit_in_lines
 from dpframe.derived.columns import CellEstimates, ColumnSums, EndPair
 from dpframe.derived.linear import LinearSums, ReleasedNumbers, selection

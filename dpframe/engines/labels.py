@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import filters, lookup, times, values
-from dpframe.columns.suppress_warnings import silent
+from dpframe.columns.identity import silent
 from dpframe.columns.values import is_plain
 from dpframe.context import Context
 from dpframe.engines.threads import thread_count

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.identity import silent
 from dpframe.columns.lookup import CellLookup, wants_many_rows
-from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import public_type
 from dpframe.context import Context
 from dpframe.engines.base import Engine, check_labels

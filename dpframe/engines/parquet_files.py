@@ -23,7 +23,7 @@ from dpframe.engines.batches import (
 from dpframe.engines.row_source import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
-from dpframe.sources.listing import (
+from dpframe.sources.manifest import (
     LOCAL,
     FileId,
     check_read_once,

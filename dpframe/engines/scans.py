@@ -18,7 +18,7 @@ import pandas as pd
 
 from dpframe.columns import filters, lookup, pa, values
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.suppress_warnings import silent
+from dpframe.columns.identity import silent
 from dpframe.context import Context
 from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines.base import UNREAD, Engine, check_gathered, check_labels

@@ -1,8 +1,10 @@
 """The totals of one task, added up block by block."""
 
-import operator
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,32 +29,74 @@ from dpframe.queries.where import Condition
 
 _Amounts = Mapping[int, np.ndarray | int]
 _PART = 1 << 13  # rows; their cells in a few tables stay in the processor's cache
+_MOST_JOINT = 1 << 13  # cells of a table off which several are read; they stay there, too
+_ROWS_A_CELL = 8  # of such a table, so that reading it off is quick beside the rows
+_ROWS_A_SET = 2  # rows for a cell of a set of conditions that they satisfy
+_FEWEST_CONDITIONS = 4  # of fewer, each is quicker on its own
+_BYTE_BITS, _BITS = 8, 64  # conditions of which a row's truths are one number
+
+
+class _JointTable(NamedTuple):
+    """Cells by some axes, off which several tables are read.
+
+    Parameters
+    ----------
+    axes
+        Positions of the axes.
+    margins
+        The tables that are read off it, by position.
+    """
+
+    axes: list[int]
+    margins: list[int]
 
 
 class Spread:
     """Adds rows to one cell of every table.
 
+    Tables whose axes together have few cells are read off one by all these axes.
+
     Parameters
     ----------
     cells
         The tables, as margins.
+    terms
+        The number of terms.
+    rows
+        The number of rows of the frame.
     """
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, terms: int, rows: int) -> None:
         self._axes = cells.axes
         self._margins = cells.margins
-        sizes = (cells.of_margin(margin).size for margin in cells.margins)
-        self._starts = list(accumulate(sizes, initial=0))[:-1]
+        self._sizes = list(map(len, cells.axes))
+        self._joint: list[_JointTable] = []
+        for place, margin in enumerate(cells.margins):
+            self._join(place, margin, min(_MOST_JOINT, rows // _ROWS_A_CELL))
+        self._totals = [
+            np.zeros((terms, self._size(table.axes)), np.int64) for table in self._joint
+        ]
 
-    def add(
-        self, totals: np.ndarray, block: RowBlock, inside: np.ndarray, amounts: _Amounts
-    ) -> None:
-        """Add up a block, in place.
+    def _join(self, place: int, margin: Sequence[int], most: int) -> None:
+        """Read a table off one that needs the fewest further cells for it, or off its own."""
+        wider = [sorted({*table.axes, *margin}) for table in self._joint]
+        pairs = zip(wider, self._joint, strict=True)
+        growth = [self._size(axes) / self._size(table.axes) for axes, table in pairs]
+        fits = [at for at, axes in enumerate(wider) if self._size(axes) <= most]
+        if fits:
+            at = min(fits, key=growth.__getitem__)
+            self._joint[at] = _JointTable(wider[at], [*self._joint[at].margins, place])
+        else:
+            self._joint.append(_JointTable([*margin], [place]))
+
+    def _size(self, axes: Iterable[int]) -> int:
+        return math.prod(self._sizes[at] for at in axes)
+
+    def add(self, block: RowBlock, inside: np.ndarray, amounts: _Amounts) -> None:
+        """Add up a block.
 
         Parameters
         ----------
-        totals
-            int64, one row per term; the cells of a table come after those of the one before.
         block
             The rows.
         inside
@@ -66,23 +110,33 @@ class Spread:
         for start in range(0, len(rows), _PART):
             part = slice(start, start + _PART) if everyone else rows[start : start + _PART]
             own = {at: one if isinstance(one, int) else one[part] for at, one in amounts.items()}
-            tables = self._cells(len(inside[part]), [place[part] for place in places])
-            for first, cells in zip(self._starts, tables, strict=True):
+            placed = [place[part] for place in places]
+            for table, totals in zip(self._joint, self._totals, strict=True):
+                cells = self._cells(len(inside[part]), table.axes, placed)
                 for at, amount in own.items():
-                    np.add.at(totals[at, first:], cells, amount)
+                    np.add.at(totals[at], cells, amount)
 
-    def _cells(self, length: int, places: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield the cells of rows in every table, row-major; what tables begin with is shared."""
-        before: tuple[int, ...] = ()
-        cells = [np.zeros(length, np.int64)]
-        for margin in self._margins:
-            shared = sum(accumulate(map(operator.eq, before, margin), operator.and_))
-            del cells[shared + 1 :]
-            for at in margin[shared:]:
-                cells.append(cells[-1] * len(self._axes[at]))
-                cells[-1] += places[at]
-            before = margin
-            yield cells[-1]
+    def _cells(self, length: int, axes: Sequence[int], places: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the cells of rows in a table, row-major."""
+        cells = np.zeros(length, np.int64)
+        for at in axes:
+            cells *= self._sizes[at]
+            cells += places[at]
+        return cells
+
+    def totals(self) -> np.ndarray:
+        """Return the totals of all tables, one after the other: one row per term."""
+        found: dict[int, np.ndarray] = {}
+        for table, totals in zip(self._joint, self._totals, strict=True):
+            cells = totals.reshape(len(totals), *(self._sizes[at] for at in table.axes))
+            for place in table.margins:
+                margin = self._margins[place]
+                others = [1 + k for k, at in enumerate(table.axes) if at not in margin]
+                kept = [at for at in table.axes if at in margin]
+                order = [1 + kept.index(at) for at in margin]
+                own = cells.sum(axis=tuple(others)).transpose(0, *order)
+                found[place] = own.reshape(len(totals), -1)
+        return np.concatenate([found[place] for place in range(len(self._margins))], axis=1)
 
 
 _WIDE = 16  # columns whose rows lie together are best counted at once, if there are as many
@@ -198,7 +252,7 @@ class Sums:
         self._task = prepared.task
         terms = prepared.task.terms
         self._totals = np.zeros((len(terms), prepared.task.cells.size + 1), np.int64)
-        self._spread = Spread(prepared.task.cells)
+        self._spread = Spread(prepared.task.cells, len(terms), len(source.frame))
         flagged = _flag_sums(source, prepared.task)
         self._others = [(at, term) for at, term in enumerate(terms) if at not in flagged]
         self._places = {at: source.places[term.column] for at, term in flagged.items()}
@@ -210,14 +264,15 @@ class Sums:
         terms = _BlockTerms(self._prepared, block, cells)
         if self._task.cells.margins:
             amounts = {at: terms.amounts_everywhere(term) for at, term in self._others}
-            self._spread.add(self._totals, block, cells == 0, amounts)
+            self._spread.add(block, cells == 0, amounts)
         else:
-            for at, term in self._others:
-                terms.add(self._totals[at], term)
+            terms.add(self._totals, self._others)
         self._flags.add(block.rows, cells != self._prepared.outside)
 
     def totals(self) -> np.ndarray:
         """Return the totals so far: int64 of shape (terms, cells)."""
+        if self._task.cells.margins:
+            self._totals[:, :-1] = self._spread.totals()
         for at, place in self._places.items():
             grid = self._task.terms[at].grid
             if grid is not None:
@@ -242,7 +297,55 @@ class _BlockTerms:
         """Mask of the rows in the only cell."""
         return np.asarray(self._whole == 0)
 
-    def add(self, totals: np.ndarray, term: Term) -> None:
+    def add(self, totals: np.ndarray, terms: Sequence[tuple[int, Term]]) -> None:
+        """Add up terms, by position; those of many conditions off the truths that rows have."""
+        conditions = {term.where for _, term in terms if term.where is not None}
+        if self._task.most is None and len(conditions) >= _FEWEST_CONDITIONS:
+            ordered = sorted(conditions, key=lambda condition: condition.text)
+            for start in range(0, len(ordered), _BITS):
+                some = ordered[start : start + _BITS]
+                own = [(at, term) for at, term in terms if term.where in some]
+                if self._add_by_truths(totals, own, some):
+                    added = {at for at, _ in own}
+                    terms = [(at, term) for at, term in terms if at not in added]
+        for at, term in terms:
+            self._add_term(totals[at], term)
+
+    def _add_by_truths(
+        self, totals: np.ndarray, terms: Sequence[tuple[int, Term]], conditions: Sequence[Condition]
+    ) -> bool:
+        """Add up rows by cell and by which conditions they satisfy, if there are few such sets.
+
+        What satisfies a condition is then the sum over the sets with it.
+        """
+        width, rows = self._prepared.outside + 1, len(self._whole)
+        most = rows // _ROWS_A_SET // width
+        if most < 2:  # noqa: PLR2004
+            return False
+        truths = _truths([self._block.rows_where(condition) for condition in conditions])
+        if len(pd.unique(truths[:_PART])) > most:
+            return False
+        codes, sets = pd.factorize(truths)
+        if len(sets) > most:
+            return False
+        places = codes * width + self._whole
+        bits = np.arange(len(conditions), dtype=np.uint64)
+        holds = (sets >> bits[:, None] & np.uint64(1)).astype(np.int64)
+        alike: dict[Term, list[tuple[int, int]]] = {}
+        condition_at = {condition: at for at, condition in enumerate(conditions)}
+        for at, term in terms:
+            if term.where is not None:
+                own = alike.setdefault(replace(term, where=None), [])
+                own.append((at, condition_at[term.where]))
+        for term, own in alike.items():
+            of_sets = np.zeros(len(sets) * width, np.int64)
+            np.add.at(of_sets, places, self.amounts(term))
+            sums = holds @ of_sets.reshape(len(sets), width)
+            for at, condition in own:
+                totals[at] += sums[condition]
+        return True
+
+    def _add_term(self, totals: np.ndarray, term: Term) -> None:
         """Add up a term."""
         amounts = self.amounts(term)
         if self._prepared.outside == 1 and isinstance(amounts, int):
@@ -289,23 +392,21 @@ class _BlockTerms:
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
 
-    def _amounts_of_several(self, term: Term) -> np.ndarray:
+    def _amounts_of_several(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term of several columns; 0 where a value is missing."""
-        amounts = np.ones(len(self._block), np.int64)
+        factors = []
         for column, grid in term.valued:
             _, missing = self._block.snap(column, grid)
-            if grid.fill is None:
-                amounts = np.where(missing, 0, amounts)
-        pairs = zip(term.valued, term.part, strict=False)  # rows have no parts
-        for (column, grid), part in pairs:
-            if term.kind == "part":
-                amounts = amounts * self._split_column(column, grid, term.degree)[part]
-            elif part:
-                amounts = amounts * self._split_column(column, grid, 0)[part]
-        return amounts
+            if grid.fill is None and missing.any():
+                factors.append((~missing).astype(np.int64))
+        for (column, grid), part in zip(term.valued, term.part, strict=False):  # rows have no parts
+            if part or term.kind == "part":
+                factors.append(self._split_column(column, grid, term)[part])
+        return reduce(np.multiply, factors) if factors else 1
 
-    def _split_column(self, column: Hashable, grid: Grid, degree: int) -> list[np.ndarray]:
+    def _split_column(self, column: Hashable, grid: Grid, term: Term) -> list[np.ndarray]:
         """Return the parts of a column, or its powers: all are wanted."""
+        degree = term.degree if term.kind == "part" else 0
         about = column, grid, degree
         if about not in self._split:
             integers, _ = self._block.snap(column, grid)
@@ -341,6 +442,17 @@ class _BlockTerms:
                     self._few[term] = np.where(absent, 0, integers)
             keep_few(list(self._few.values()), most, self._prepared.context)
         return self._few
+
+
+def _truths(masks: Sequence[np.ndarray]) -> np.ndarray:
+    """Write the masks of conditions as the bits of one number per row."""
+    numbers = np.zeros(len(masks[0]), np.uint64)
+    for start in range(0, len(masks), _BYTE_BITS):
+        byte = np.zeros(len(numbers), np.uint8)
+        for bit, mask in enumerate(masks[start : start + _BYTE_BITS]):
+            byte |= mask.view(np.uint8) << np.uint8(bit)
+        numbers |= byte.astype(np.uint64) << np.uint64(start)
+    return numbers
 
 
 def sums_of(task: Task) -> list[Term]:

@@ -35,7 +35,7 @@ from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
-from dpframe.certificates.table_parts import Dtype, Token
+from dpframe.certificates.parts import Dtype, Token
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.public import public_call

@@ -29,7 +29,7 @@ from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
 from dpframe.sources.cells import STRING, Dialect
-from dpframe.sources.listing import expand
+from dpframe.sources.manifest import expand
 from dpframe.sources.text import TYPES, type_from_arrow
 
 FILESYSTEMS = {

@@ -17,9 +17,8 @@ from dpframe.errors import DPFrameError, a_type
 from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.output_paths import why_not_portable
+from dpframe.jobs.output_paths import LedgerPlace, why_not_portable
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
-from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AMOUNTS, Budget, Spend

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.ledger import platform
-from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.platform import Deadline
 
 _SHORT_FILE = 1 << 12
 

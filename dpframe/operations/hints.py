@@ -12,7 +12,7 @@ from dpframe.declaration.kinds import OTHER, kind_of_value
 from dpframe.engines.steps import RowTrace, Step, Trace
 from dpframe.queries.tasks import Axis, BinAxis, LabelAxis
 from dpframe.queries.where import Condition
-from dpframe.steps.matching import constants_compared, may_match
+from dpframe.sources.match import constants_compared, may_match
 
 _MOST_TEXT = 40
 

@@ -42,8 +42,7 @@ from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
 from dpframe.queries.tasks import Axis, Task
 from dpframe.queries.timescale import durations, moments
-from dpframe.steps.consistent import check_margins, made_consistent
-from dpframe.steps.denoise import apply_denoising
+from dpframe.steps.denoise import apply_denoising, check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies.base import Estimate

@@ -32,7 +32,7 @@ class Bar:
     Parameters
     ----------
     zero, value, low, high
-        The places.
+        The places; zero is where bars start, at 0 or at the bound of a mean that is next to 0.
     inner_low, inner_high
         Those of the interval for the noise alone, where the other one holds the error of a sample.
     """
@@ -86,8 +86,13 @@ def cells_of(
     origin: int | None,
     percents: Sequence[str] | None,
     inner: pd.DataFrame | None = None,
+    *,
+    base: float,
 ) -> list[CellView]:
-    """Return the cells of a released column; inner ends are those for the noise alone."""
+    """Return the cells of a released column; inner ends are those for the noise alone.
+
+    Bars start at a base.
+    """
     shown = values.iloc[:MOST_ROWS]
     percents = [""] * len(shown) if percents is None else percents
     if ends is None:
@@ -98,8 +103,8 @@ def cells_of(
     parts = (shown, low, high, *alone)
     numbers = np.array([in_seconds(part, origin) for part in parts], np.float64)
     cells = []
-    rows = zip(shown, low, high, strict=True)
-    for texts, number, bar, share in zip(rows, numbers.T, _bars(numbers), percents, strict=True):
+    rows, bars = zip(shown, low, high, strict=True), _bars(numbers, base)
+    for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
         within = f"{lowest} to {highest}" if value and lowest else ""
@@ -123,14 +128,14 @@ def _percent_text(estimate: float, low: float, high: float) -> str:
     return f"{estimate:.1f} % ({low:.1f} to {high:.1f})"
 
 
-def _bars(numbers: np.ndarray) -> list[Bar | None]:
-    """Return drawings of values and intervals on one scale, which holds 0."""
+def _bars(numbers: np.ndarray, base: float) -> list[Bar | None]:
+    """Return drawings of values and intervals on one scale, which holds the base of bars."""
     finite = numbers[np.isfinite(numbers)]
-    least, most = min(finite.min(initial=0.0), 0.0), max(finite.max(initial=0.0), 0.0)
+    least, most = finite.min(initial=base), finite.max(initial=base)
     if not 0 < most - least < math.inf:
         return [None] * numbers.shape[1]
     places = _WIDTH * (numbers - least) / (most - least)
-    zero = _WIDTH * -least / (most - least)
+    zero = _WIDTH * (base - least) / (most - least)
     return [Bar(zero, *place.round(2)) if np.isfinite(place).all() else None for place in places.T]
 
 
@@ -204,7 +209,7 @@ def _side_by_side(
         pairs = [_column(*table, place, shown) for table in tables]
         values = pd.concat([value for value, _ in pairs], ignore_index=True)
         ends = pd.concat([end for _, end in pairs], ignore_index=True)
-        cells = cells_of(values, ends, part.origin, None)
+        cells = cells_of(values, ends, part.origin, None, base=part.base)
         columns.append([cells[at :: len(shown)] for at in range(len(shown))])
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return SideView(

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from dpframe.checker.noise import NEVER
+from dpframe.checker.measured import NEVER
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, PrivacyTestError
 from dpframe.forks import cached_property

@@ -69,13 +69,15 @@ def by_pandas(frame, sets, where=None):
     st.integers(0, 60),
     st.sampled_from([None, "y > 2"]),
     st.sampled_from([1, 3]),
+    st.sampled_from([1, 8]),
 )
 @settings(max_examples=60)
-def test_rows_are_in_a_cell_of_every_table_or_in_none(sets, rows, where, threads):
+def test_rows_are_in_a_cell_of_every_table_or_in_none(sets, rows, where, threads, rows_a_cell):
     frame = frame_of(rows, rows)
     condition = None if where is None else Condition.parse(where)
     task = Task(Cells(AXES, margins=tuple(sets)), TERMS, condition)
-    with mock.patch.object(engine, "_BLOCK", 17), mock.patch.object(sums, "_PART", 5):
+    small = mock.patch.multiple(sums, _PART=5, _ROWS_A_CELL=rows_a_cell)
+    with mock.patch.object(engine, "_BLOCK", 17), small:
         found = totals_of([frame[:7], frame[7:]], [task], SYSTEM, threads)[0]
     assert found.dtype == np.int64 and found.shape == (len(TERMS), task.cells.size)
     np.testing.assert_array_equal(found, by_pandas(frame, sets, where))
