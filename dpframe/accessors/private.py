@@ -52,6 +52,7 @@ from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import OfValues, suggest_bounds, suggest_caps
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
+from dpframe.strategies.ordered import Window
 
 
 def _others(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ class PrivateAccessor:
         self, column: Hashable, bins: object = None, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        other: Other = None, bounds: GivenBounds = None,
+        other: Other = None, bounds: GivenBounds = None, window: Window = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,

@@ -262,7 +262,9 @@ class Cell:
         kinds = [0] * shared + [1] * left + [2] * right
         kinds += [3] * (number - len(kinds))
         rows: dict[int, tuple[int, int]] = {}
-        for four, kind in zip(each, kinds, strict=True):
+        # where groups are not alike, those come first whose presence costs the most
+        costly = sorted(each, key=lambda four: four[3][0] - max(four[0][0], four[1][0]))
+        for four, kind in zip(costly, kinds, strict=True):
             rows |= four[kind][1]
         return best, rows
 

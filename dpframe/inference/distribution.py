@@ -14,8 +14,7 @@ import numpy as np
 
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.strategies.prefixes import prefix_products
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import TreeStructure
 from dpframe.strategies.tree import node_weights
 
 ENDS_OF_ROUNDING = 0.5
@@ -39,18 +38,18 @@ def below_edges(rows: np.ndarray) -> np.ndarray:
     return np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
 
 
-def deviations(known: Structure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
+def deviations(known: TreeStructure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
     """Return the standard deviations of `c_e - q N`: one row per quantile, one column per edge."""
     edges, last = np.arange(bins + 1), np.full(bins + 1, bins)
     pairs = ((edges, edges), (edges, last), (last, last))
-    own, both, all_rows = (
-        prefix_products(known.sizes, *pair).variances(known.tau, known.rounding) for pair in pairs
-    )
+    own, both, all_rows = (known.edge_covariances(*pair) for pair in pairs)
     variances = [own - 2 * q * both + q * q * all_rows for q in quantiles]
     return np.sqrt(np.maximum(variances, 0.0))
 
 
-def exact_half_width(known: Structure, weights: np.ndarray, law: Law, level: float) -> float | None:
+def exact_half_width(
+    known: TreeStructure, weights: np.ndarray, law: Law, level: float
+) -> float | None:
     """Return the half-width of a weighted sum of bins by the law of the noise of all nodes.
 
     Parameters

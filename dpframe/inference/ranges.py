@@ -16,7 +16,7 @@ from dpframe.inference.intervals import ENDS
 from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import microseconds
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import TreeStructure
 
 _MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths of a second
 
@@ -40,7 +40,7 @@ class Distribution:
     groups: pd.Index | None
     bins: pd.IntervalIndex
     rows: np.ndarray
-    known: Structure
+    known: TreeStructure
 
     @property
     def edges(self) -> pd.Index:

@@ -149,6 +149,7 @@ _ARGUMENTS: dict[str, Any] = {
     "bounds": _BOUNDS,
     "bins": _forms(**_BINS),
     "weights": str,
+    "window": _forms(int=int, str=_one_of(["expanding"])),
     "candidates": list[Any],
     "other": str | int | dict[str, Any],
     "n": float | list[float],

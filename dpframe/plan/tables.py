@@ -206,6 +206,7 @@ def table_of(
         neighboring=declaration.neighboring,
         has_units=bool(unit) and weights is None,
         ranges=query.ranges,
+        window=query.window,
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",

@@ -24,6 +24,7 @@ import numpy as np
 from dpframe.errors import QueryError
 from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
+from dpframe.privacy.normal import normal_end
 
 LEAST_MISSED = 1e-9
 """Half-widths of sums that miss less are not told from the rounding of floats."""
@@ -72,9 +73,7 @@ def check_level(level: object) -> float:
 
 def normal_quantile(level: float) -> float:
     """Return `Phi^-1((1 + level) / 2)`."""
-    from scipy import special  # slow to import, and not always needed
-
-    return float(special.ndtri((1 + level) / 2))
+    return normal_end((1 + level) / 2)
 
 
 def half_step(noise: NoiseSum, law: Law) -> np.ndarray:

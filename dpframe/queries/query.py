@@ -18,6 +18,7 @@ from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
 from dpframe.statistics.form import Statistic
 from dpframe.statistics.table import STATISTICS, StatisticName
+from dpframe.strategies.ordered import Window
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,6 +195,11 @@ class Query(ABC):
     @property
     def read(self) -> ReadOff | None:
         """The quantiles that are read off what is released, in place of it, if any are."""
+        return None
+
+    @property
+    def window(self) -> Window:
+        """Which ranges of bins matter."""
         return None
 
     @property

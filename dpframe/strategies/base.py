@@ -17,6 +17,7 @@ from dpframe.privacy.sensitivity import Kernel, Reach, Scale
 from dpframe.statistics.form import Statistic, Totals
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 from dpframe.strategies.domain import Domain
+from dpframe.strategies.ordered import Window
 from dpframe.strategies.structure import Structure
 
 
@@ -212,6 +213,8 @@ class Workload:
     ranges
         Whether numbers of rows below each edge of the last dimension, which is ordered, are what
         matters, in place of single cells.
+    window
+        Which sums over adjacent cells along it matter.
     exclusive
         Sources that exclude each other: a row of the cell is present in one of a set at most.
     weight
@@ -229,6 +232,7 @@ class Workload:
     known_rows: PublicRows | None = None
     has_units: bool = False
     ranges: bool = False
+    window: Window = None
     exclusive: tuple[tuple[int, ...], ...] = ()
     weight: int = 1
 

@@ -28,6 +28,7 @@ OTHER = {
     "known_rows": PublicRows(np.arange(4), 1.0),
     "has_units": True,
     "ranges": True,
+    "window": "expanding",
     "exclusive": ((1, 2),),
     "weight": 3,
 }

@@ -120,9 +120,11 @@ RULES = (
     _refused(_UNFIT, law="staircase", kind=_LINEAR),
     _refused(_UNFIT, law="staircase", where=("exclusive", "overlapping")),
     _refused(_UNFIT, law="staircase", kind="units", tables=_but("tables", "joined", "three")),
-    _refused(_UNFIT, law="staircase", kind=("count", "histogram", "units"), unit="row"),
+    _refused(
+        _UNFIT, law="staircase", kind=("count", "histogram", "units"), unit="row", weights="no"
+    ),
     _refused(_UNFIT, law="correlated", kind=("histogram", *OVER_CELLS)),
-    _refused(_UNFIT, law="box", kind="ranges"),
+    _refused(_UNFIT, law="box", kind=("ranges", "possible")),
 )
 """What cannot be."""
 
