@@ -11,6 +11,7 @@ from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.helping import describe_methods, module_text
 from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function, public_names
+from dpframe.accessors.typed import DataFrame
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
@@ -57,6 +58,7 @@ __all__ = [
     "BudgetStatus",
     "Certificate",
     "DPAccessor",
+    "DataFrame",
     "Ledger",
     "Query",
     "ReleasePlan",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -61,6 +62,8 @@ def check_not_selected(release: Release, what: str) -> None:
 
 
 _NODES = 1025  # between them, the half-width is as good as linear
+_KNOWN_AT = 0.95  # level at which a value must be known to be shown
+_FARTHEST = 4.5  # deviations that noise passes with chance .05 at most (Chebyshev), 20^(1/2)
 
 
 class TableNoise(NamedTuple):
@@ -117,6 +120,52 @@ def quotient_ends(
     return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
 
 
+def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarray:
+    """Tell which quotients nothing is known of: their 95 % interval is all that is possible."""
+    statistic, totals = column.statistic, column.totals
+    mechanism = release.noise
+    noise = TableNoise(mechanism, mechanism.drawn_together(release.query.cells), _KNOWN_AT)
+    first, last = column.span
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        if statistic.interval != "test":
+            near = _FARTHEST * error_of(column) >= (last - first) / 2
+            if np.isfinite(last - first) and not near.any():
+                return np.zeros(1, bool)
+            low, high = quotient_ends(column, noise)
+            return np.asarray((low <= first) & (high >= last))
+        quotient, ends = statistic.quotient(totals), np.array(statistic.ends)
+        top, rows = totals.weigh(quotient.top), totals.weigh(quotient.bottom)
+        moved = noise.sum(totals.noise(quotient.apart(ends)))
+        # distances from both ends add up to 2 N at least
+        if (rows > _FARTHEST * np.max(moved.deviation)).all():
+            return np.zeros(1, bool)
+        widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
+
+        def holds(total: np.ndarray, end: float) -> np.ndarray:
+            return np.asarray(np.abs(total - end * rows) <= widths[end])
+
+        _, low, high = _test_ends(top, rows, holds, statistic.ends)
+        value = quotient.value(totals)
+        return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
+
+
+def _test_ends(
+    top: np.ndarray,
+    bottom: np.ndarray,
+    holds: Callable[[np.ndarray, Any], np.ndarray],
+    ends: tuple[float, float],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A.T, the largest or least for B.T where it is beyond, and which ends are kept.
+
+    Where even no rows are rejected, both are.
+    """
+    low, high = (holds(top, end) for end in ends)
+    beyond = ~low & ~high & (np.abs(top) > bottom)
+    top = np.where(beyond, np.sign(top) * np.maximum(bottom, 0), top)
+    low, high = (holds(top, end) | (beyond & (bottom <= 0)) for end in ends)
+    return top, low, high
+
+
 def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> Sides:
     """Return the ends of intervals from the error to first order, in half widths."""
     quotient = statistic.quotient(totals)
@@ -133,7 +182,7 @@ def _ends_by_test(
 ) -> Sides:
     """Return the ends of all means that are not rejected, in half widths.
 
-    Where all from end to end are rejected, the interval is all of them.
+    Where even the nearest end is rejected, as A.T is that much larger than B.T, it counts as that.
     """
     quotient, (first, last) = statistic.quotient(totals), statistic.ends
     top, bottom = np.broadcast_arrays(totals.weigh(quotient.top), totals.weigh(quotient.bottom))
@@ -142,29 +191,27 @@ def _ends_by_test(
     widths = np.broadcast_to(noise.half_width(moved), nodes.shape)
     deviations = np.broadcast_to(moved.deviation, nodes.shape)
 
-    def holds(mean: np.ndarray) -> np.ndarray:
+    def holds(total: np.ndarray, mean: np.ndarray) -> np.ndarray:
         width = np.interp(mean, nodes, widths)
         if spread is not None:
             variance, error = spread(1.0, mean, slice(None))
             deviation = np.interp(mean, nodes, deviations)
             width = samples.widen(width, deviation, variance, noise.level, error)
-        return np.asarray(np.abs(top - mean * bottom) <= width)
+        return np.asarray(np.abs(total - mean * bottom) <= width)
 
-    ends = np.full(top.shape, first), np.full(top.shape, last)
-    low_kept, high_kept = map(holds, ends)
+    top, low_kept, high_kept = _test_ends(top, bottom, holds, (first, last))
     best = np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom != 0)
-    # the quotient itself is never rejected; elsewhere an end may not be, or every mean is
+    # the quotient itself is never rejected; elsewhere one end is not
     inside = (best >= first) & (best <= last)
     kept = np.where(inside, best, np.where(low_kept, first, last))
-    all_rejected = ~(inside | low_kept | high_kept)
     if spread is None:
         straight = StraightTest(top, bottom, nodes, widths)
         low, high = straight.border(kept, -1), straight.border(kept, 1)
     else:
-        low, high = (border(holds, end, kept) for end in ends)
-    low = np.where(low_kept | all_rejected, first, low)
-    high = np.where(high_kept | all_rejected, last, high)
-    return low, high
+        low, high = (
+            border(partial(holds, top), np.full(top.shape, end), kept) for end in (first, last)
+        )
+    return np.where(low_kept, first, low), np.where(high_kept, last, high)
 
 
 def _ends_by_row(

@@ -336,7 +336,8 @@ def ranges(
     window
         The sums that matter most, in the words of pandas: over so many adjacent bins, as in
         `rolling(window)`, or `"expanding"`, from the first bin to every other one, as in `cumsum`.
-        `None`: over all ranges. It changes errors, and not what is released.
+        `None`: over all ranges. It changes errors, and not what is released. The error shown for
+        single bins is that of the one that errs most.
 
     Raises
     ------

@@ -22,7 +22,8 @@ MOST_ROWS = 200
 _PLACES = 6  # digits after the point, at most
 _HUGE = 1e15  # numbers from here on are shown with an exponent
 _WIDTH = 100.0  # of a drawing, in units of its own
-_ALL = 100  # an interval of percentages that says nothing
+UNKNOWN = "unknown"
+"""Stands for a number whose interval is all that is possible."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ def cells_of(
     for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
+        value = value or (UNKNOWN if lowest else "")
         within = f"{lowest} to {highest}" if value and lowest else ""
         reach = max(width, number[2] - number[0])  # a count below 0 is outside
         drowned = origin is None and bool(reach >= abs(number[0]))
@@ -122,9 +124,7 @@ def percent_texts(of_total: pd.DataFrame) -> list[str]:
 
 def _percent_text(estimate: float, low: float, high: float) -> str:
     if math.isnan(estimate):
-        return ""
-    if not high - low < _ALL:
-        return "unknown"
+        return "" if math.isnan(low) else UNKNOWN
     return f"{estimate:.1f} % ({low:.1f} to {high:.1f})"
 
 
@@ -328,5 +328,6 @@ def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
         ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
         value, first, last = (number_text(end, width) for end in ends)
-        texts.append(f"{value}{unit} ({first} to {last})" if value else "")
+        text = f"{value}{unit} ({first} to {last})" if value else UNKNOWN
+        texts.append(text if first else "")
     return texts

@@ -232,11 +232,11 @@ class Statistic(ABC):
         """Turn what is published from half widths into the units of the columns."""
         return value * self.unit
 
-    def settle(self, value: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, Value]:
-        """Return values, and by what their errors are multiplied, where errors are too large."""
+    def limit(self, error: np.ndarray) -> Value:
+        """Return by what errors are multiplied, so that none is too large."""
         if self.largest_error == math.inf:
-            return value, 1.0
-        return value, self.largest_error / np.maximum(error, self.largest_error)
+            return 1.0
+        return np.asarray(self.largest_error / np.maximum(error, self.largest_error))
 
     def tested(self, totals: Totals[Any]) -> tuple[Quotient, np.ndarray]:
         """Return the quotient that is tested row by row, and where B.T is positive."""
@@ -257,7 +257,7 @@ class Statistic(ABC):
         value, slope = self.show(raw)
         apart = totals.noise(quotient.apart(raw))
         moved = {block: part / quotient.divisor * slope for block, part in apart.items()}
-        value, limit = self.settle(value, norm(moved.values()))
+        limit = self.limit(norm(moved.values()))
         scaled = {block: part * limit * self.unit for block, part in moved.items()}
         return self.place(value), scaled
 

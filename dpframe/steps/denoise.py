@@ -163,10 +163,12 @@ def _of_totals(released: pd.DataFrame, release: Release, how: Denoising) -> dict
 
 def _of_means(released: pd.Series, column: ColumnPart, law: Law, how: Denoising) -> _Made:
     """Denoise a column of means."""
-    values = in_seconds(released, column.origin)
+    values = np.broadcast_to(column.statistic.estimate(column.totals)[0], len(released))
     found, raw_risk = Denoised(values, math.nan, {}), math.nan
     if column.form.is_mean and np.isfinite(values).all():
         found, raw_risk = shrunken_means(values, _noisy_ratio(column, law, len(values)))
+    same = found.values == values  # where nothing is known, cells are missing
+    found = found._replace(values=np.where(same, in_seconds(released, column.origin), found.values))
     tried = {MEANS: found} if found.chosen else {}
     moved = found.chosen.get("moved", 0) > 0
     kept = Choice((), Denoised(values, raw_risk, {}), tried)
