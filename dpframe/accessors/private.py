@@ -363,7 +363,7 @@ class PrivateAccessor:
     ) -> pd.DataFrame:  # fmt: skip
         """Release regressions of y on other columns; see `dpframe.regression`, `dpframe.release`.
 
-        Example: `df.dp.regression("fare", ["miles", "hours"], epsilon=1)`.
+        Example: `df.dp.regression("tip", ["fare"], epsilon=1)`.
         """
         return self._release(regression.regression, locals())
 

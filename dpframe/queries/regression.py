@@ -63,7 +63,7 @@ def regression(
 
     It gives columns `intercept`, one for each covariate, and `r_squared`, over the rows where all
     columns have a value. All are read off the same moments. They are missing where noise may hide
-    that covariates vary on their own: `interval` then says that nothing is known.
+    that covariates vary on their own; `interval` then gives all that is possible.
 
     Parameters
     ----------

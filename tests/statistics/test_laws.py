@@ -255,8 +255,8 @@ def test_intervals_hold(name, rows, spend):
     with np.errstate(invalid="ignore", divide="ignore"):  # a few groups have one value alone
         each = [definition(name, *one[[*BOUNDS]].to_numpy().T) for _, one in frame.groupby("g")]
     true = np.array(each)
-    defined = np.isfinite(true) & made[column].notna().to_numpy()
-    assert defined.mean() > 0.3 or rows < 10
+    defined = np.isfinite(true)
+    assert made[column].notna().mean() > 0.3 or rows < 100
     for level, least in ((0.8, 0.728), (0.95, 0.911)):
         low, high = made.dp.interval(level).to_numpy(float).T
         held = ((low <= true + 1e-9) & (true - 1e-9 <= high))[defined].mean()
