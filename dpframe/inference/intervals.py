@@ -61,6 +61,7 @@ def check_not_selected(release: Release, what: str) -> None:
         raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
 
 
+_DIGITS_ALIKE = 9  # of noise, which solvers of equations find to about 12
 _NODES = 1025  # between them, the half-width is as good as linear
 _KNOWN_AT = 0.95  # level at which a value must be known to be shown
 _FARTHEST = 4.5  # deviations that noise passes with chance .05 at most (Chebyshev), 20^(1/2)
@@ -106,7 +107,7 @@ def quotient_ends(
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         match statistic.interval:
             case "test":
-                ends = _ends_by_test(statistic, totals, noise, spread)
+                ends = _ends_by_equal_noise(statistic, totals, noise, spread)
             case "test by row":
                 ends = _ends_by_row(statistic, totals, noise, spread)
             case "first order":
@@ -175,6 +176,29 @@ def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: Table
     width = noise.half_width(noise.sum(moved))
     low, high = (np.clip(value + side * width, *statistic.ends) for side in (-1, 1))
     return statistic.show(low)[0], statistic.show(high)[0]
+
+
+def _ends_by_equal_noise(
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
+) -> Sides:
+    """Return the same as `_ends_by_test`, for which all rows have one noise: together where so."""
+    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
+    if all(np.ndim(own) == 0 for own in loadings):
+        return _ends_by_test(statistic, totals, noise, spread)
+    table = np.array(np.broadcast_arrays(*loadings)).T
+    alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
+    _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    low, high = np.empty((2, len(table)))
+    for kind, first in enumerate(firsts.tolist()):
+        rows = np.flatnonzero(kinds.ravel() == kind)
+        moved = {
+            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
+            for name, own in totals.loadings.items()
+        }
+        part = Totals({name: own[rows] for name, own in totals.values.items()}, moved)
+        own = None if spread is None else statistic.spread(part)
+        low[rows], high[rows] = _ends_by_test(statistic, part, noise, own)
+    return low, high
 
 
 def _ends_by_test(
