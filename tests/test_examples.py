@@ -26,6 +26,7 @@ PAPERS = ROOT / "examples" / "papers"
 PROSE = {
     "benchmarks",
     "changelog",
+    "coming-from",
     "contributing",
     "glossary",
     "index",

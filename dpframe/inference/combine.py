@@ -158,7 +158,9 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
             spread = math.hypot(spread, step * doubt / (1 - doubt**2))
             if doubt > largest:
                 largest, whole = doubt, float(np.sum(weights))
-                bend = column.bend / whole if whole else 0.0
+                # of a difference, a step of all cells together is none
+                alike = abs(whole) > np.sum(np.abs(weights)) / 2
+                bend = column.bend / whole if alike else 0.0
             stepped += step
     fixed = combined["estimate"] - stepped
     below, above = combined["estimate"] - ends["low"], ends["high"] - combined["estimate"]

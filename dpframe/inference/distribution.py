@@ -52,22 +52,7 @@ def exact_half_width(
 ) -> float | None:
     """Return the half-width of a weighted sum of bins by the law of the noise of all nodes.
 
-    Parameters
-    ----------
-    known
-        The covariance of the bins.
-    weights
-        One per bin.
-    law
-        Law of the noise.
-    level
-        Confidence level.
-
-    Returns
-    -------
-    float or None
-        `None` for Gaussian noise, whose sums are normal but for rounding; for more than 4,096 bins,
-        as it takes too long; and where floats do not tell the scales of all levels apart.
+    `None`: that of a normal law is as good, or this takes too long.
     """
     noisy = min(known.tau) > _LEAST_TAU * max(known.tau)
     if law.norm != 1 or known.leaves > _MOST_BINS or not noisy:
@@ -167,15 +152,6 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
 
     The numbers of rows below each edge are first made increasing, between 0 and all rows, by least
     squares. Where one is q N all along, the middle of that is returned.
-
-    Parameters
-    ----------
-    below
-        Estimated numbers of rows below the edges: one row per group.
-    quantiles
-        The quantiles.
-    edges
-        Where the edges are, increasing.
 
     Examples
     --------

@@ -47,13 +47,7 @@ ENDS = ("_low", "_high")
 
 
 def check_not_selected(release: Release, what: str) -> None:
-    """Refuse what takes errors for unbiased, where groups were published for their counts.
-
-    Raises
-    ------
-    QueryError
-        If they were.
-    """
+    """Refuse what takes errors for unbiased, where groups were published for their counts."""
     found = release.mechanism
     if isinstance(found, ThresholdPart):
         why = f"a group was published because its count reached {found.threshold}"
@@ -92,15 +86,6 @@ def quotient_ends(
     all r that a test does not reject: those for which that is at most its half-width (Fieller
     1954). Others are those of the error to first order, kept within what is possible. An interval
     always holds the value released.
-
-    Parameters
-    ----------
-    column
-        What is said about the column.
-    noise
-        Its noise.
-    sampling
-        Whether rows are a sample, and what is asked is about the population.
     """
     statistic, totals = column.statistic, column.totals
     spread = statistic.spread(totals) if sampling else None
@@ -314,13 +299,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_no_intervals_beside(shown: Shown, what: str) -> None:
-    """Refuse what asks for errors of quantiles that were read off: they have intervals alone.
-
-    Raises
-    ------
-    QueryError
-        If they were, or there are no numbers.
-    """
+    """Refuse what asks for errors of quantiles that were read off: they have intervals alone."""
     shown.certificate.require_numbers()
     for release in shown.certificate.releases:
         column = release.columns[0]
@@ -505,13 +484,7 @@ def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> EndsB
 def _quantile_intervals(
     shown: Shown, release: Release, level: float, *, simultaneous: bool
 ) -> pd.DataFrame:
-    """Return the ends of the intervals of quantiles, which stand beside them since they were read.
-
-    Raises
-    ------
-    QueryError
-        If they are of another level, or were left out.
-    """
+    """Return the ends of the intervals of quantiles, which stand beside them."""
     _ = release.noise  # quantiles that were selected have none
     ends = {
         one.end: (label, one)
@@ -637,23 +610,7 @@ def half_width(
     *,
     integer: bool,
 ) -> float | np.ndarray:
-    """Return the half-width of an interval for a column.
-
-    Parameters
-    ----------
-    noise
-        Its noise, if it is a measured block.
-    loadings
-        What the noise of each block does to it.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
-    integer
-        Whether the column holds whole numbers, in place of multiples of some step.
-    """
+    """Return the half-width of an interval for a column."""
     law = mechanism.distribution
     if noise is not None:
         return noise.step * law.half_width(noise.scale, level, noise.members)

@@ -52,13 +52,6 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
     t is the mean of all cells together, moved toward that of a cell as far as the squares of D
     exceed their noise by a standard error. Numbers of rows shrink toward each other by their spread
     beyond noise, and their inverses are nearly unbiased, to the second order.
-
-    Parameters
-    ----------
-    column
-        A mean or a rate.
-    used
-        Which cells are pooled.
     """
     statistic, totals = column.statistic, column.totals
     quotient = statistic.quotient(totals)
