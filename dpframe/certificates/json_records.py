@@ -116,7 +116,7 @@ def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
         yield some
 
 
-_MOST_VALUES = 2_000_000
+_MOST_VALUES = 2_000_000  # of a record: about 1 GB of objects
 _DEEPEST = 50  # certificates have ten levels
 _LONGEST = 1 << 22  # characters of a text, but for numbers of rows
 _NUMBERS = ({"float64"}, {"zlib"})  # fields of `Packed` and `Zipped`
