@@ -340,7 +340,6 @@ class TaggedBy:
 
 
 NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]
-Positive: TypeAlias = Annotated[float, Limits(gt=0)]
 AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
 AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
 Text: TypeAlias = Annotated[str, Limits(min_length=1)]
