@@ -103,7 +103,7 @@ def quotient_ends(
                 assert_never(statistic.interval)
         low, high = (np.where(np.isinf(end), end, statistic.place(end)) for end in ends)
     value, _ = statistic.estimate(totals)
-    return np.minimum(low, value), np.maximum(high, value)
+    return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
 
 
 def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarray:

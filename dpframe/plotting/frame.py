@@ -191,7 +191,7 @@ def gather(
                 scale.name(text(label)),
                 _with_arrows(cells),
                 scale,
-                effect=described.form.of_pair,
+                effect=described.form.of_several,
                 from_zero=not described.base,
                 quantiles=described.kind == "quantile",
             )

@@ -107,7 +107,8 @@ def _kinds(falling: np.ndarray) -> list[int]:
 
 def _alone(workload: Workload) -> bool:
     """Whether there is a single output: single blocks, or a pair of them, do as well for it."""
-    return len(workload.outputs) == 1 and not workload.rows_weight
+    single = len(workload.outputs) == 1 and not workload.rows_weight
+    return single and not workload.is_of_several
 
 
 def _lift_totals(workload: Workload) -> Layout | None:
