@@ -116,7 +116,7 @@ def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
         yield some
 
 
-_MOST_VALUES = 2_000_000
+_MOST_VALUES = 2_000_000  # of a record: about 1 GB of objects
 _DEEPEST = 50  # certificates have ten levels
 _LONGEST = 1 << 22  # characters of a text, but for numbers of rows
 _NUMBERS = ({"float64"}, {"zlib"})  # fields of `Packed` and `Zipped`
@@ -340,7 +340,6 @@ class TaggedBy:
 
 
 NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]
-Positive: TypeAlias = Annotated[float, Limits(gt=0)]
 AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
 AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
 Text: TypeAlias = Annotated[str, Limits(min_length=1)]

@@ -307,7 +307,7 @@ def _sampled_count(
     return below, above
 
 
-_MOST_COUNTED = 2.0**62
+_MOST_COUNTED = 2.0**62  # ends of counts are integers of 64 bits
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
