@@ -240,7 +240,7 @@ def make_rows(
     for possible in declaration.combinations:  # most rows have one, and the others odd ones
         usual = rng.random(rows) < _POSSIBLE
         own = possible.take(rng.integers(len(possible), size=rows))
-        for label in possible.columns.intersection([*columns]):
+        for label in [one for one in possible.columns if one in columns]:
             columns[label] = columns[label].mask(usual, own[label].array)
     frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
     frame.attrs[MADE_UP] = True
