@@ -31,6 +31,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / ".jupyter_cache")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+nb_execution_in_temp = True  # a ledger of a run before would be spent already
 nb_merge_streams = True
 
 default_role = "code_or_link"  # of `dpframe_site`

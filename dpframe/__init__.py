@@ -11,6 +11,7 @@ from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.helping import describe_methods, module_text
 from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function, public_names
+from dpframe.accessors.typed import DataFrame
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
@@ -23,8 +24,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.pipeline import VERSION
-from dpframe.operations.planning import ReleasePlan
-from dpframe.operations.release import release
+from dpframe.operations.planning import ReleasePlan, release
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -37,15 +37,14 @@ from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var
 from dpframe.queries.query import Query
+from dpframe.queries.regression import regression
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
-from dpframe.steps.concat import concat
-from dpframe.steps.consistent import consistent
-from dpframe.steps.denoise import denoise
-from dpframe.steps.derive import ratio
-from dpframe.steps.join import interval
+from dpframe.steps.denoise import consistent, denoise
+from dpframe.steps.derive import interval, ratio
 from dpframe.steps.quantiles import between, quantile
-from dpframe.steps.round import round
+from dpframe.steps.rename import concat
+from dpframe.steps.suppress import round
 from dpframe.steps.verify import certify, publish, verify
 
 __version__ = VERSION
@@ -59,6 +58,7 @@ __all__ = [
     "BudgetStatus",
     "Certificate",
     "DPAccessor",
+    "DataFrame",
     "Ledger",
     "Query",
     "ReleasePlan",
@@ -93,6 +93,7 @@ __all__ = [
     "rate",
     "ratio",
     "read_csv",
+    "regression",
     "release",
     "report",
     "round",

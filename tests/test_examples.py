@@ -26,6 +26,8 @@ PAPERS = ROOT / "examples" / "papers"
 PROSE = {
     "benchmarks",
     "changelog",
+    "coming-from",
+    "epsilon",
     "contributing",
     "glossary",
     "index",

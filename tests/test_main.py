@@ -11,7 +11,7 @@ import pytest
 from support.terminal import ALTERED, LATER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.ledger import deadline
+from dpframe.ledger import platform
 
 HOLD = """
 import pathlib, sys
@@ -328,7 +328,7 @@ def test_a_ledger_that_cannot_be_read_has_a_code_of_its_own(charged, tmp_path, c
 @pytest.mark.parametrize("command", ["ledger", pytest.param("verify", marks=pytest.mark.full)])
 def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, command):
     path, ledger = charged
-    monkeypatch.setattr(deadline, "USUAL_PATIENCE", 0.1)
+    monkeypatch.setattr(platform, "USUAL_PATIENCE", 0.1)
     file = ledger.path if command == "ledger" else path
     more = [] if command == "ledger" else ["--ledger", str(ledger.path)]
     holding = [sys.executable, "-c", HOLD, str(ledger.path)]

@@ -112,6 +112,33 @@ def test_errors_of_sums_over_tables_are_known_and_a_file_keeps_them(people, tmp_
     pd.testing.assert_frame_equal(read.dp.interval(), regions.dp.interval())
 
 
+def test_regions_added_up_have_the_intervals_of_their_country(people):
+    query = dpf.margins(LEVELS, keys=REGIONS, n=dpf.count(), age=dpf.sum("age"))
+    tables = people.dp.release(query, mu=1)
+    countries = tables["country",].dp.interval()
+    added = tables["country", "region"].dp.total("country")
+    for name in ("n", "age"):
+        for end in ("low", "high"):
+            own = added[f"{name}_{end}"].reindex(countries.index)
+            np.testing.assert_allclose(own, countries[f"{name}_{end}"], rtol=1e-6)
+    of_all = tables["country", "region"].dp.total("country", margins=True).loc["All"]
+    np.testing.assert_allclose(of_all[["n", "age"]], tables[()].iloc[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("sampling", [False, True])
+def test_means_have_the_intervals_of_their_own_noise(people, sampling):
+    """Times the number of rows, they are about as wide as the noise of cells is."""
+    query = dpf.margins(LEVELS, keys=REGIONS, n=dpf.count(), m=dpf.mean("age", sampling=sampling))
+    regions = people.dp.release(query, mu=1)["country", "region"]
+    ends = regions.dp.interval()
+    width = (ends["m_high"] - ends["m_low"]) * regions["n"]
+    errors = regions.dp.std_error["n"]
+    np.testing.assert_allclose(width / width.iloc[0], errors / errors.iloc[0], rtol=0.1)
+    if sampling:
+        wider = regions.dp.interval(sampling=True)
+        assert (wider["m_low"] < ends["m_low"]).all()
+
+
 def test_too_many_sums_and_other_keys_are_refused(people):
     with pytest.raises(QueryError, match="leave other"):
         people.dp.plan(dpf.margins(LEVELS, keys=REGIONS, other={"country": "x"}), epsilon=1)

@@ -148,7 +148,6 @@ def looks(frame):
                     list(released.columns),
                     released.index.tolist(),
                     str(released.index.dtype),
-                    released.isna().to_numpy().any(),
                     bars.dtypes.astype(str).tolist(),
                     bars.isna().to_numpy().any(),
                     record["query"],

@@ -1,5 +1,6 @@
 """The site lists all that is public; what Sphinx makes of the pages is looked at by `.ci/site`."""
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -105,6 +106,26 @@ def test_a_keyword_without_description_is_found():
         """
 
     assert undescribed(one) == {"b"}
+
+
+def gone(tree):
+    """Name the arguments that docstrings of functions describe, and the functions do not have."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            taken = node.args
+            known = {one.arg for one in taken.posonlyargs + taken.args + taken.kwonlyargs}
+            known |= {f"**{taken.kwarg.arg}"} if taken.kwarg else set()
+            known |= {f"*{taken.vararg.arg}"} if taken.vararg else set()
+            yield from sorted(arguments(ast.get_docstring(node) or "") - known)
+
+
+def test_docstrings_describe_no_argument_that_is_gone():
+    files = (ROOT / "dpframe").rglob("*.py")
+    found = {file.name: [*gone(ast.parse(file.read_text("utf-8")))] for file in files}
+    assert {name: names for name, names in found.items() if names} == {}
+    described = "Do.\n\n    Parameters\n    ----------\n    a, b, **rest"
+    stale = f'def f(a, **rest):\n    """{described}"""'
+    assert [*gone(ast.parse(stale))] == ["b"]
 
 
 def test_errors_alone_are_listed():

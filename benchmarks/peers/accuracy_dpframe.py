@@ -58,18 +58,13 @@ def of_ranges(certificate):
     """Return the root mean square error over all ranges of bins, with the noise of a tree."""
     import numpy as np
 
-    from dpframe.strategies.prefixes import prefix_products
-
     (block,) = certificate.columns[0].deviations
     known = certificate.mechanism.by_block[block]
     edges = np.arange(RANGE_BINS + 1)
     first, last = np.triu_indices(len(edges), 1)
-
-    def below(one, other):
-        return prefix_products(known.sizes, one, other).variances(known.tau, known.rounding)
-
-    own = below(edges, edges)
-    return math.sqrt(np.mean(own[first] + own[last] - 2 * below(first, last)))
+    own = known.edge_covariances(edges, edges)
+    both = known.edge_covariances(first, last)
+    return math.sqrt(np.mean(own[first] + own[last] - 2 * both))
 
 
 def of_moments(column):

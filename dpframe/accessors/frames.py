@@ -2,14 +2,15 @@
 
 from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, Never
+from typing import Any, Never, cast
 
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
 
-from dpframe.accessors.helping import method_of
+from dpframe.accessors.helping import frame_method_of, method_of
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import Grouped, no_dp_of_groups, no_dp_of_series
+from dpframe.accessors.typed import DataFrame
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
@@ -21,7 +22,7 @@ from dpframe.plotting import map as maps
 from dpframe.plotting import plot
 from dpframe.public import public_calls
 from dpframe.reporting.report import report
-from dpframe.steps import denoise, derive, join, quantiles, rename, round, suppress, verify
+from dpframe.steps import denoise, derive, quantiles, rename, suppress, verify
 from dpframe.steps.denoise_checks import Across
 from dpframe.steps.suggest_caps import best
 
@@ -150,19 +151,18 @@ class DPAccessor(PrivateAccessor):
         """
         return intervals.covariance(self._frame)
 
-    interval = method_of(join.interval)
+    interval = frame_method_of(derive.interval)
 
     def denoise(
         self, method: DenoiserName = "auto", *, graph: object = None, across: Across | None = None,
         columns: Hashable | Sequence[Hashable] | None = None, **options: Any,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Add denoised columns beside the released ones; see `dpframe.denoise`.
 
         Example: `released.dp.denoise()`.
         """
-        return denoise.denoise(
-            self._frame, method, columns=columns, graph=graph, across=across, **options
-        )
+        given = {"columns": columns, "graph": graph, "across": across, **options}
+        return cast(DataFrame, denoise.denoise(self._frame, method, **given))
 
     @property
     def best(self) -> dict[str, Any]:
@@ -193,15 +193,15 @@ class DPAccessor(PrivateAccessor):
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level, sampling=sampling)
 
-    total = method_of(derive.total)
-    change = method_of(derive.change)
-    ratio = method_of(derive.ratio)
-    percent = method_of(derive.percent)
-    per = method_of(derive.per)
-    standardize = method_of(derive.standardize)
-    relative = method_of(derive.relative)
+    total = frame_method_of(derive.total)
+    change = frame_method_of(derive.change)
+    ratio = frame_method_of(derive.ratio)
+    percent = frame_method_of(derive.percent)
+    per = frame_method_of(derive.per)
+    standardize = frame_method_of(derive.standardize)
+    relative = frame_method_of(derive.relative)
     independence = method_of(independence.independence)
-    between = method_of(quantiles.between)
+    between = frame_method_of(quantiles.between)
 
     def report(
         self, path: str | PathLike[str] | None = None, *, ledger: Ledger | None = None,
@@ -212,7 +212,7 @@ class DPAccessor(PrivateAccessor):
             self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent
         )
 
-    def nlargest(self, n: int, column: Hashable | None = None) -> pd.DataFrame:
+    def nlargest(self, n: int, column: Hashable | None = None) -> DataFrame:
         """Keep the rows with the largest values of a released column, and write that down.
 
         Parameters
@@ -238,9 +238,9 @@ class DPAccessor(PrivateAccessor):
         >>> released.dp.nlargest(1).index.tolist()
         ['B']
         """
-        return suppress.nlargest(self._frame, n, column)
+        return cast(DataFrame, suppress.nlargest(self._frame, n, column))
 
-    def nsmallest(self, n: int, column: Hashable | None = None) -> pd.DataFrame:
+    def nsmallest(self, n: int, column: Hashable | None = None) -> DataFrame:
         """Keep the rows with the smallest values of a released column; see `.dp.nlargest`.
 
         Parameters
@@ -250,11 +250,11 @@ class DPAccessor(PrivateAccessor):
         column
             The column; `None`: the only one.
         """
-        return suppress.nsmallest(self._frame, n, column)
+        return cast(DataFrame, suppress.nsmallest(self._frame, n, column))
 
-    round = method_of(round.round)
-    suppress = method_of(suppress.suppress)
-    rename = method_of(rename.rename)
+    round = frame_method_of(suppress.round)
+    suppress = frame_method_of(suppress.suppress)
+    rename = frame_method_of(rename.rename)
     publish = method_of(verify.publish)
     write_csv = method_of(csv.write_csv)
     write_parquet = method_of(parquet.write_parquet)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from itertools import groupby
 from textwrap import fill
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pandas as pd
 
+from dpframe.accessors.typed import DataFrame
 from dpframe.options import Aim, ChosenRows, Memo, Spending
 from dpframe.public import wrong_call
 
@@ -82,6 +83,14 @@ def _resolved(name: str, line: str, functions: Mapping[str, Any]) -> str:
         return line
     there = _lines(functions[elsewhere[1]]).get(name)
     return line if there is None else _resolved(name, there, functions)
+
+
+def frame_method_of(
+    function: Callable[Concatenate[pd.DataFrame, _P], pd.DataFrame],
+) -> Callable[Concatenate[Any, _P], DataFrame]:
+    """Return the method of a function that makes frames: type checkers know `.dp` of these."""
+    method: Any = method_of(function)
+    return cast(Callable[Concatenate[Any, _P], DataFrame], method)
 
 
 def method_of(

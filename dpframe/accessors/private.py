@@ -15,6 +15,7 @@ from dpframe.accessors.showing import (
     no_such_name,
     public_names,
 )
+from dpframe.accessors.typed import DataFrame
 from dpframe.arguments import is_one_of
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.context import at_the_door
@@ -27,8 +28,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.planning import ReleasePlan, plan
-from dpframe.operations.release import release
+from dpframe.operations.planning import ReleasePlan, plan, release
 from dpframe.options import (
     FRONT,
     RARE,
@@ -44,7 +44,7 @@ from dpframe.options import (
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_calls
-from dpframe.queries import binned, counts, of_columns
+from dpframe.queries import binned, counts, of_columns, regression
 from dpframe.queries.aggregate import AskedPart, aggregate
 from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
 from dpframe.queries.margins import MarginWeights, margins
@@ -53,6 +53,7 @@ from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import OfValues, suggest_bounds, suggest_caps
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
+from dpframe.strategies.ordered import Window
 
 
 def _others(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class PrivateAccessor:
         declare(self._frame, **_others(locals()))
         return self
 
-    def _read_off(self, arguments: dict[str, Any]) -> pd.DataFrame:
+    def _read_off(self, arguments: dict[str, Any]) -> DataFrame:
         """Read quantiles off a released distribution: the first argument is q, or its column."""
         column, q = arguments["column"], arguments["q"]
         shown = {name: arguments.pop(name) for name in ("level", "simultaneous")}
@@ -132,15 +133,13 @@ class PrivateAccessor:
                     parameter=name,
                 )
         if column is None or is_one_of(column, self._frame.index.names[-1:]):
-            return quantiles_of(self._frame, q, **shown)
+            return cast(DataFrame, quantiles_of(self._frame, q, **shown))
         if q is not QUARTILES:
             rule = "the quantiles come first, or after the column, and level= by its name"
             raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75], level=0.9).", parameter="q")
-        return quantiles_of(self._frame, column, **shown)
+        return cast(DataFrame, quantiles_of(self._frame, column, **shown))
 
-    def _release(
-        self, make: Callable[..., Query | Search], arguments: dict[str, Any]
-    ) -> pd.DataFrame:
+    def _release(self, make: Callable[..., Query | Search], arguments: dict[str, Any]) -> DataFrame:
         """Release the query that a call describes, from all arguments of the call."""
         spend = {name: arguments.pop(name) for name in FRONT if name in arguments}
         named = arguments.pop("named", {})
@@ -148,18 +147,18 @@ class PrivateAccessor:
             raise no_such_keyword(make.__name__, name, [*FRONT, *arguments])
         del arguments["self"]
         query: Any = make(**arguments, **named)
-        return cast(pd.DataFrame, release(self._frame, query, **spend))
+        return cast(DataFrame, release(self._frame, query, **spend))
 
     def ranges(
         self, column: Hashable, bins: object = None, by: By = None, *,
         where: str | None = None, keys: Keys = None, max_rows: int | None = None,
         max_groups: int | None = None, max_rows_per_group: int | None = None,
-        other: Other = None, bounds: GivenBounds = None,
+        other: Other = None, bounds: GivenBounds = None, window: Window = None,
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`.
 
         Example: `df.dp.ranges("fare", 8, by="zone", epsilon=1)`.
@@ -177,7 +176,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
 
         Example: `df.dp.quantile("fare", [0.25, 0.5, 0.75], by="zone", epsilon=1)`.
@@ -215,7 +214,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`.
 
         Example: `df.dp.count(["zone", "day"], where="fare > 10", epsilon=1)`.
@@ -231,7 +230,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release the share of rows that satisfy a condition; see `dpframe.rate`.
 
         Example: `df.dp.rate("fare > 10", by="zone", epsilon=1)`.
@@ -248,7 +247,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`.
 
         Example: `df.dp.sum("fare", by="zone", epsilon=1)`.
@@ -265,7 +264,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`.
 
         Example: `df.dp.mean("fare", by="zone", epsilon=1)`.
@@ -281,7 +280,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release variances of columns per group; see `dpframe.var` and `dpframe.release`.
 
         Example: `df.dp.var("fare", epsilon=1)`.
@@ -297,7 +296,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`.
 
         Example: `df.dp.std("fare", epsilon=1)`.
@@ -313,7 +312,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`.
 
         Example: `df.dp.cov("fare", "tip", epsilon=1)`.
@@ -329,7 +328,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`.
 
         Example: `df.dp.corr("fare", "tip", epsilon=1)`.
@@ -345,12 +344,28 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`.
 
         Example: `df.dp.slope("fare", "tip", epsilon=1)`.
         """
         return self._release(of_columns.slope, locals())
+
+    def regression(
+        self, y: Hashable, x: Columns, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        other: Other = None, bounds: GivenBounds = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Release regressions of y on other columns; see `dpframe.regression`, `dpframe.release`.
+
+        Example: `df.dp.regression("tip", ["fare"], epsilon=1)`.
+        """
+        return self._release(regression.regression, locals())
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, *,
@@ -361,7 +376,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`.
 
         Example: `df.dp.histogram("fare", [0, 10, 20, 50], epsilon=1)`.
@@ -377,7 +392,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`.
 
         Example: `df.dp.units(by="zone", epsilon=1)`.
@@ -394,7 +409,7 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
         **named: AskedPart,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release several outputs by the same groups; see `dpframe.aggregate`.
 
         Example: `df.dp.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare"), epsilon=1)`.
@@ -410,7 +425,7 @@ class PrivateAccessor:
         within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
-    ) -> pd.DataFrame: ...  # fmt: skip
+    ) -> DataFrame: ...  # fmt: skip
 
     @overload
     def release(
@@ -486,7 +501,7 @@ class PrivateAccessor:
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: DiscoveryMechanism = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Find the groups that may be published; see `dpframe.discover`.
 
         Example: `df.dp.discover("zone", max_groups=1, epsilon=1, delta=1e-6)`.
@@ -499,7 +514,7 @@ class PrivateAccessor:
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`.
 
         Example: `df.dp.suggest_caps("zone", epsilon=1)`.
@@ -514,7 +529,7 @@ class PrivateAccessor:
         epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> DataFrame:  # fmt: skip
         """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`.
 
         Example: `df.dp.suggest_bounds("fare", epsilon=1)`.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.certificates.table_parts import DTYPES, LevelPart, Zipped
+from dpframe.certificates.parts import DTYPES, LevelPart, Zipped
 from dpframe.errors import CertificateError
 from dpframe.forks import cached_property
 

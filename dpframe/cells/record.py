@@ -31,7 +31,7 @@ from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Rele
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.json_records import parse_json, plain, read
-from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
+from dpframe.certificates.parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type
@@ -43,7 +43,7 @@ RECORD = "record"
 _MOST_DENSE = 20_000_000  # combinations of keys, of which a table of places is kept
 _MOST_FLAT = 2**62  # combinations of keys that integers count
 _LONGEST: Final = 1 << 28  # characters of a record
-_MOST_FORMATS = 1000
+_MOST_FORMATS = 1000  # a version above is no number of a format
 _KEPT = 8  # records that were read last
 _LENGTHS = "timedelta64"
 _SALT_DIGITS = 32  # hexadecimal, of 16 bytes

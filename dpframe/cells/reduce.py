@@ -12,7 +12,7 @@ from dpframe.cells.record import Opened, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_all_rows, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
-from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart
+from dpframe.certificates.parts import AliasPart, CellsPart, PublishedPart
 from dpframe.errors import QueryError
 
 

@@ -222,7 +222,8 @@ class Shown:
         """
         taken = self._taken(result)
         for at, label in enumerate(labels):
-            hidden = ~self.seen[label][self.rows]
+            known = ~self.opened.columns[label].numbers.missing
+            hidden = (known & ~self.seen[label])[self.rows]
             if hidden.any():
                 taken.isetitem(at, without_cells(taken.iloc[:, at], hidden).array)
         taken.attrs = dict(result.attrs)

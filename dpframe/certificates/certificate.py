@@ -13,13 +13,12 @@ from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import ColumnPart, no_errors, no_numbers
 from dpframe.certificates.definitions import denoised_of
 from dpframe.certificates.json_records import Packed
-from dpframe.certificates.parts import WitnessPart
-from dpframe.certificates.table_parts import NO_ALIAS, TablePart
+from dpframe.certificates.parts import NO_ALIAS, TablePart, WitnessPart
 from dpframe.errors import QueryError, quote
 from dpframe.html import grid, pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 9
+FORMAT: Final = 9  # of certificates: the only one that is read
 TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""

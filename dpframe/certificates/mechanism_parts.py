@@ -14,7 +14,8 @@ from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.structure import Structure, StructureKind
+from dpframe.strategies.ordered import MOST_CHILDREN
+from dpframe.strategies.structure import MarginStructure, Structure, TreeStructure
 
 
 class MechanismPart(records.Record):
@@ -224,69 +225,82 @@ class ThresholdPart(NoisyMechanismPart):
 class LayersPart(NoisyMechanismPart):
     """Noise on what was measured over many cells at once, so that errors of cells go together.
 
-    Let h_j be the integer contrast (1, ..., 1, -j, 0, ...) with j ones, j = 1, 2, ..., of squared
-    length j (j + 1). What was measured is the sum over all cells, and contrasts; each has noise of
-    its own, of variance tau^2 |h|^2 + rounding, with |h|^2 the product of the squared lengths of
-    its contrasts. A cell is the sum of what was measured, each times its coefficient for that cell
-    over its squared length. The noise of a weighted sum of cells then has as variance the sum of
-    the squared weights of what was measured, times these variances.
-
     Parameters
     ----------
     sizes
         For margins, the number of groups of each column of the index; for a tree, the number of
         children of a node, from the root down. Leaves beyond the last bin are empty. Of sums, the
         numbers of groups of all columns of all tables.
-    layers
-        For margins, the columns of the index along which there are contrasts, by position: the
-        tables released together share the layers of the columns that they share. For a tree, the
-        level of the nodes, 1 for the children of the root; none for the sum over all bins. Of sums,
-        the columns by which each measured table is.
     tau
         By measured block, the scale of the noise of each layer.
-    rounding
-        Variance that rounding the noise to integers adds.
     """
 
-    kind: StructureKind
+    kind: Literal["margins", "tree", "sums"]
     sizes: tuple[records.AtLeastOne, ...]
-    layers: records.Some[tuple[records.AtLeastNone, ...]]
     tau: records.SomeByBlock[tuple[records.NotNegative, ...]]
-    rounding: records.NotNegative
 
     def __post_init__(self) -> None:
         super().__post_init__()
         lengths = {len(scales) for scales in self.tau.values()}
-        records.require(lengths == {len(self.layers)}, "every layer has one scale per block")
-        records.require(len(set(self.layers)) == len(self.layers), "a layer is named once")
-        places = [place for layer in self.layers for place in layer]
-        there = all(place < self._axes for place in places)
-        records.require(there, "layers are along axes that there are")
+        records.require(lengths == {self._layers}, "every layer has one scale per block")
 
     @property
-    def _axes(self) -> int:
-        return len(self.sizes)
-
-    def names_of_layers(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
-        """Name the layers as other tables do, by the columns of this table."""
-        return [tuple(columns[at] for at in layer) for layer in self.layers]
+    def _layers(self) -> int:
+        raise NotImplementedError
 
     @property  # records say what their attributes are: nothing is kept beside
     def by_block(self) -> Mapping[str, Structure]:
         """What is known of the noise of each block."""
-        return {
-            block: Structure(self.kind, self.sizes, self.layers, scales, self.rounding)
-            for block, scales in self.tau.items()
-        }
+        raise NotImplementedError
 
 
 class MarginsPart(LayersPart):
     """Noise on one of several tables that agree.
 
-    A layer has the contrasts along some columns of the index, of sums over all others.
+    A layer has the contrasts along some columns of the index, of sums over all others. Let h_j be
+    the integer contrast (1, ..., 1, -j, 0, ...) with j ones, j = 1, 2, ..., of squared length
+    j (j + 1). What was measured is the sum over all cells, and contrasts; each has noise of its
+    own, of variance tau^2 |h|^2 + rounding, with |h|^2 the product of the squared lengths of its
+    contrasts. A cell is the sum of what was measured, each times its coefficient for that cell over
+    its squared length. The noise of a weighted sum of cells then has as variance the sum of the
+    squared weights of what was measured, times these variances.
+
+    Parameters
+    ----------
+    layers
+        The columns of the index along which there are contrasts, by position: the tables released
+        together share the layers of the columns that they share. Of sums, the columns by which each
+        measured table is.
+    rounding
+        Variance that rounding the noise to integers adds.
     """
 
     kind: Literal["margins"]
+    layers: records.Some[tuple[records.AtLeastNone, ...]]
+    rounding: records.NotNegative
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        records.require(len(set(self.layers)) == len(self.layers), "a layer is named once")
+        places = [place for layer in self.layers for place in layer]
+        there = all(place < len(self.sizes) for place in places)
+        records.require(there, "layers are along axes that there are")
+
+    @property
+    def _layers(self) -> int:
+        return len(self.layers)
+
+    def names_of_layers(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        """Name the layers as other tables do, by the columns of this table."""
+        return [tuple(columns[at] for at in layer) for layer in self.layers]
+
+    @property
+    def by_block(self) -> Mapping[str, MarginStructure]:
+        """What is known of the noise of each block."""
+        return {
+            block: MarginStructure("margins", self.sizes, self.layers, scales, self.rounding)
+            for block, scales in self.tau.items()
+        }
 
 
 class SumsPart(MarginsPart):
@@ -313,7 +327,7 @@ class SumsPart(MarginsPart):
         records.require(len(set(self.cells)) == len(self.cells), "cells differ")
         records.require(max(self.cells) < math.prod(self.sizes), "cells are in the product")
         records.require(self.table < len(self.layers), "the table is one that was measured")
-        there = sorted(self.layers[-1]) == [*range(self._axes)]
+        there = sorted(self.layers[-1]) == [*range(len(self.sizes))]
         records.require(there, "the last table that was measured has all cells")
         noisy = all(min(scales) > 0 for scales in self.tau.values())
         records.require(noisy, "every table has noise")
@@ -323,10 +337,10 @@ class SumsPart(MarginsPart):
         return [tuple(map(str, layer)) for layer in self.layers]
 
     @property
-    def by_block(self) -> Mapping[str, Structure]:
+    def by_block(self) -> Mapping[str, MarginStructure]:
         """What is known of the noise of each block."""
         return {
-            block: replace(known, cells=self.cells, table=self.table)
+            block: replace(known, kind="sums", cells=self.cells, table=self.table)
             for block, known in super().by_block.items()
         }
 
@@ -334,14 +348,46 @@ class SumsPart(MarginsPart):
 class TreePart(LayersPart):
     """Noise on the nodes of a tree whose leaves are bins, one tree for each group.
 
-    A layer has the contrasts of the children of the nodes of a level.
+    The estimate of a child is its part of the estimate of its parent, 1 / b of b children, and what
+    it differs from that by. Without `weights`, the total has noise of variance tau^2 of the first
+    layer, and what b children differ by has the covariance tau^2 (I - 1 / b). With weights, the
+    covariance is tau^2 M L D (D G D)^(-1/2) D L M, the root inverted where it can be: D^2 are the
+    weights, and G says for every two children which part of the sums wanted holds both. For the
+    children of the root, M is I, L^2 is the diagonal of D^-1 (D G D)^(1/2) D^-1, and a bin of G may
+    be cut in eight where it has leaves. Below, M is I - 1 / b, L is the largest number there, and G
+    is M E M for `expanding` and 2 M E M else, E being the G of b bins that is expanding.
+
+    Parameters
+    ----------
+    weights
+        By layer, a weight for each child; none where children are alike.
+    window
+        Sums wanted: over so many adjacent bins, in which case .001 is added to the diagonal of the
+        first G; from the first bin on; or, with none, over all ranges.
     """
 
     kind: Literal["tree"]
+    weights: tuple[tuple[records.Positive, ...], ...]
+    window: records.AtLeastOne | Literal["expanding"] | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = tuple(map(len, self.weights))
+        records.require(sizes in ((), self.sizes), "every child of a node has a weight")
+        few = max(sizes, default=1) <= MOST_CHILDREN
+        records.require(few, f"nodes have {MOST_CHILDREN} children with weights at most")
 
     @property
-    def _axes(self) -> int:
-        return len(self.sizes) + 1
+    def _layers(self) -> int:
+        return len(self.sizes) + (not self.weights)
+
+    @property
+    def by_block(self) -> Mapping[str, TreeStructure]:
+        """What is known of the noise of each block."""
+        return {
+            block: TreeStructure(self.sizes, scales, self.weights, self.window)
+            for block, scales in self.tau.items()
+        }
 
 
 class SelectionPart(MechanismPart):

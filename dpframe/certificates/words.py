@@ -14,8 +14,7 @@ from dpframe.certificates.mechanism_parts import (
     SetPart,
     ThresholdPart,
 )
-from dpframe.certificates.parts import WitnessPart
-from dpframe.certificates.table_parts import PublishedPart, TablePart
+from dpframe.certificates.parts import PublishedPart, TablePart, WitnessPart
 from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, percent, unit_lines
 
@@ -194,9 +193,10 @@ def _error(column: ColumnPart) -> str:
 def about_kind(column: ColumnPart) -> str:
     """Say what a released column is."""
     if column.weights is not None:
-        kind = "total" if column.form.is_whole else column.kind
+        kind = "total" if column.form.is_whole else column.form.name
         return f"weighted {kind}{'' if column.about is None else f' of {column.about}'}"
-    return column.kind if column.about is None else f"{column.kind} of {column.about}"
+    kind = column.form.name
+    return kind if column.about is None else f"{kind} of {column.about}"
 
 
 def lines_afterwards(table: TablePart) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpframe.checker.noise import NEVER, BlockNoise
+from dpframe.checker.measured import NEVER, BlockNoise
 from dpframe.checker.rows import Component, Group, RowVectors
 
 PlaceKernel: TypeAlias = tuple[tuple[int, int, float], ...]
@@ -24,7 +24,7 @@ Moves: TypeAlias = Mapping[int, tuple[int, int]]
 """By block, what one row of either unit adds to it."""
 
 _UNHIDDEN = 1e60  # one over a scale of 0: squares of what moves stay in the range of floats
-_SAFE = 2**62
+_SAFE = 2**62  # products below it are exact in 64 bits
 _MOST_PAIRS = 1 << 20
 """Pairs of vectors that are compared; with more, only the farthest classes are."""
 
@@ -262,7 +262,9 @@ class Cell:
         kinds = [0] * shared + [1] * left + [2] * right
         kinds += [3] * (number - len(kinds))
         rows: dict[int, tuple[int, int]] = {}
-        for four, kind in zip(each, kinds, strict=True):
+        # where groups are not alike, those come first whose presence costs the most
+        costly = sorted(each, key=lambda four: four[3][0] - max(four[0][0], four[1][0]))
+        for four, kind in zip(costly, kinds, strict=True):
             rows |= four[kind][1]
         return best, rows
 

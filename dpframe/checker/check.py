@@ -8,13 +8,11 @@ import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
 from dpframe.checker.encoding import EncodingProbe, layers_of
-from dpframe.checker.measured import Measured, Recognized
+from dpframe.checker.measured import BlockNoise, Measured, Recognized
 from dpframe.checker.mixed import worst_over_cells, worst_with_units
-from dpframe.checker.noise import BlockNoise
 from dpframe.checker.rows import RowVectors, row_vectors
-from dpframe.checker.units import FilledCaps, FilledCells, worst_cells, worst_stairs
+from dpframe.checker.units import FilledCaps, FilledCells, words_of, worst_cells, worst_stairs
 from dpframe.checker.witness import Found, Witness, WitnessCells, compare
-from dpframe.checker.words import words_of
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.amounts import PrivacyLoss
 

@@ -18,6 +18,7 @@ from dpframe.errors import PlanCheckError
 _MOST_CELLS = 64  # of random totals, where cells are measured one by one
 _MOST_PLACES = 12
 """Places of a row that are all compared with each other; of more, a sample is."""
+_MOST_ENCODED = 2**18  # places along one axis, times cells: all are compared for Gaussian noise
 _MOST_AXES = 6  # with sets of axes along which a second row is elsewhere
 _SAMPLED = 2  # places beside the ends
 _LARGEST = 2**20  # of random totals
@@ -163,14 +164,14 @@ class EncodingProbe:
 
 
 def places_to_try(
-    places: RowPlaces, dice: np.random.Generator, *, two: bool
+    places: RowPlaces, dice: np.random.Generator, *, two: bool, most: int = _MOST_PLACES
 ) -> tuple[list[RowPlace], bool]:
     """Return places of a row to try, and whether they are a sample: the first, and others.
 
     Where two rows are compared, the second one is elsewhere along each set of axes.
     """
     shape = places.shape
-    if math.prod(shape) <= _MOST_PLACES:
+    if math.prod(shape) <= most:
         return [tuple(map(int, place)) for place in np.ndindex(*shape)], False
     axes = [at for at, size in enumerate(shape) if size > 1]
     every = two and len(axes) <= _MOST_AXES
@@ -201,52 +202,61 @@ def layers_of(
     """
     profile = measured.noise.profile
     assert profile is not None  # noqa: S101  # there are layers
-    two = measured.neighboring == "replace"
-    places, sampled = places_to_try(measured.places, dice, two=two)
+    two, pure = measured.neighboring == "replace", measured.noise.law.norm == 1
+    most = _MOST_PLACES
+    if two and not pure and len(measured.places.shape) == 1:
+        most = max(most, _MOST_ENCODED // measured.places.cells)
+    places, sampled = places_to_try(measured.places, dice, two=two, most=most)
     weights, of_row = probe.weights_of_layers(places)
     if not of_row:
         return weights, [ONE_CELL], False
     _check_groups(measured, probe)
+    if not pure:
+        columns = np.array([of_row[place] for place in places], np.float64)
+        return weights, _gaussian_kernels(columns, profile**-2.0, two=two), sampled
     pairs = [(place, place) for place in places]
     if two:
         firsts = places[:1] if sampled else places
         pairs = list(itertools.product(firsts, places))
-    rows = [(of_row[p], of_row[q]) for p, q in pairs]
-    if measured.noise.law.norm == 1:
-        kernels = [_by_pairs(u, v, profile) for u, v in rows]
-        return weights, list({_rounded(kernel): kernel for kernel in kernels}.values()), sampled
-    precision = profile**-2.0
-    return weights, [_gaussian(*pair, precision) for pair in _extremes(rows, precision)], sampled
+    kernels = [_by_pairs(of_row[p], of_row[q], profile) for p, q in pairs]
+    return weights, list({_rounded(kernel): kernel for kernel in kernels}.values()), sampled
 
 
-def _extremes(
-    rows: Sequence[tuple[np.ndarray, np.ndarray]], precision: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Keep pairs of places that share the least and the most, among those that move alike."""
-    found: dict[tuple[str, str], list[tuple[float, int]]] = {}
-    for at, (u, v) in enumerate(rows):
-        own = tuple(f"{float((x * x) @ precision):.9g}" for x in (u, v))
-        found.setdefault((own[0], own[1]), []).append((float((u * v) @ precision), at))
-    kept = {at for shared in found.values() for _, at in (min(shared), max(shared))}
-    return [rows[at] for at in sorted(kept)]
+def _gaussian_kernels(
+    columns: np.ndarray, precision: np.ndarray, *, two: bool
+) -> list[PlaceKernel]:
+    """Return what is measured of the places that share the most, the least, and are farthest."""
+    shared = (columns * precision) @ columns.T
+    own = np.diag(shared)
+    if not two:
+        farthest = int(own.argmax())
+        return [_gaussian(columns[farthest], columns[farthest], precision)]
+    judged = shared, -shared, own[:, None] + own - 2 * shared
+    pairs = {divmod(int(table.argmax()), len(own)) for table in judged}
+    return [_gaussian(columns[x], columns[y], precision) for x, y in sorted(pairs)]
 
 
 def _check_groups(measured: Measured, probe: EncodingProbe) -> None:
-    """Refuse groups of cells that share measured integers, but for the caps are apart."""
-    places = measured.places
+    """Refuse groups of cells that are not measured apart and alike: the first is all that is tried.
+
+    The integers of a group are next to each other.
+    """
+    places, profile = measured.places, measured.noise.profile
+    assert profile is not None  # noqa: S101  # there are layers
     if places.groups == 1:
         return
     last = (places.cells - places.inner,)
     one, other = probe.at_places(0, [(0,), last]).values()
-    if any((a.astype(bool) & b.astype(bool)).any() for a, b in zip(one, other, strict=True)):
+    width, left = divmod(len(profile), places.groups)
+    if left or any(a[width:].any() or b[:-width].any() for a, b in zip(one, other, strict=True)):
         raise PlanCheckError.of("groups share integers that are measured")
+    if (profile.reshape(places.groups, width) != profile[:width]).any():
+        raise PlanCheckError.of("groups have different noise")
 
 
 def _gaussian(one: np.ndarray, other: np.ndarray, precision: np.ndarray) -> PlaceKernel:
-    u, v = one.astype(np.float64), other.astype(np.float64)
-    mine, theirs, shared = (
-        math.fsum((x * y * precision).tolist()) for x, y in ((u, u), (v, v), (u, v))
-    )
+    products = one * one, other * other, one * other
+    mine, theirs, shared = (math.fsum((part * precision).tolist()) for part in products)
     parts = (1, 0, mine - shared), (0, 1, theirs - shared), (1, 1, shared)
     return tuple(part for part in parts if part[2])
 

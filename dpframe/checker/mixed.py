@@ -10,12 +10,11 @@ from dpframe.checker.cell import ONE_CELL, Cell
 from dpframe.checker.encoding import EncodingProbe, places_to_try
 from dpframe.checker.measured import Measured
 from dpframe.checker.rows import Component, Group, RowVectors, combinations
-from dpframe.checker.units import FilledCaps
+from dpframe.checker.units import FilledCaps, count, words_of
 from dpframe.checker.witness import Found, WitnessCells
-from dpframe.checker.words import count, words_of
 from dpframe.errors import PlanCheckError
 
-_MOST_VECTORS = 256
+_MOST_VECTORS = 256  # combinations of the parts of a row
 
 
 def worst_over_cells(

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
-from dpframe.checker.units import FilledCaps, worst_cells
+from dpframe.checker.units import FilledCaps, count, words_of, worst_cells
 from dpframe.checker.witness import Found, LoneLabels, WitnessCells
-from dpframe.checker.words import count, words_of
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.checker.cell import ONE_CELL, Moved, Moves, PlaceKernel
-from dpframe.checker.noise import NEVER, BlockNoise
+from dpframe.checker.measured import NEVER, BlockNoise
 from dpframe.errors import PlanCheckError
 from dpframe.forks import cached_property
 from dpframe.privacy.amounts import PrivacyLoss, is_above

@@ -25,13 +25,7 @@ class Denoised(NamedTuple):
 
 
 def check_values(values: object) -> np.ndarray:
-    """Return finite values as a one-dimensional array of float64, which may be empty.
-
-    Raises
-    ------
-    QueryError
-        If they are not numbers in one dimension, or one of them is missing or infinite.
-    """
+    """Return finite values as a one-dimensional array of float64, which may be empty."""
     with suppress(TypeError, ValueError):
         array = np.asarray(values, dtype=np.float64)
         if array.ndim == 1 and np.isfinite(array).all():
@@ -42,13 +36,7 @@ def check_values(values: object) -> np.ndarray:
 
 
 def check_sigma(sigma: object) -> float:
-    """Return the standard deviation of the noise as a positive float.
-
-    Raises
-    ------
-    QueryError
-        If it is not a positive finite number.
-    """
+    """Return the standard deviation of the noise as a positive float."""
     number = as_float(sigma)
     if 0 < number < math.inf:
         return number
@@ -57,13 +45,7 @@ def check_sigma(sigma: object) -> float:
 
 
 def check_law(law: object) -> Law:
-    """Return the law of the noise.
-
-    Raises
-    ------
-    QueryError
-        If it is not a law.
-    """
+    """Return the law of the noise."""
     if isinstance(law, Law):
         return law
     raise QueryError.about("law", "must be GAUSSIAN or LAPLACE of dpframe.privacy.laws", law)
@@ -80,13 +62,7 @@ def noise_unit(values: np.ndarray, sigma: float, law: Law, *, integer: bool) -> 
 
 
 def check_amount(name: str, value: object) -> float:
-    """Return a number that is finite and not negative.
-
-    Raises
-    ------
-    QueryError
-        If it is not.
-    """
+    """Return a number that is finite and not negative."""
     number = as_float(value)
     if 0 <= number < math.inf:
         return number
@@ -97,11 +73,6 @@ def check_edges(edges: object, n: int) -> np.ndarray:
     """Return the edges of a simple graph on n nodes as an (m, 2) array of positions.
 
     Rows are sorted, no edge comes twice, and an edge from a node to itself is left out.
-
-    Raises
-    ------
-    QueryError
-        If they are not pairs of positions below n.
     """
     array = np.asarray(edges)
     if array.size == 0:
@@ -116,13 +87,7 @@ def check_edges(edges: object, n: int) -> np.ndarray:
 
 
 def check_parents(parents: object, n: int) -> np.ndarray:
-    """Return positions of parents of n nodes, -1 for roots.
-
-    Raises
-    ------
-    QueryError
-        If they are not whole numbers from -1 to n - 1, one for each node.
-    """
+    """Return positions of parents of n nodes, -1 for roots."""
     array = np.asarray(parents)
     if array.size == 0 == n:
         return np.empty(0, np.intp)

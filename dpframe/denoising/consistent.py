@@ -36,13 +36,6 @@ def nearest_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
 
     Sums always hold. Where cells are noise thousands of times larger than the sums, rounds can run
     out before the distance is the least one.
-
-    Parameters
-    ----------
-    table
-        The table y, of shape (m, n).
-    rows, columns
-        Sums r of its rows and c of its columns, not negative and of one total.
     """
     if table.shape[0] > table.shape[1]:
         return nearest_table(table.T, columns, rows).T
@@ -149,13 +142,6 @@ def rounded_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     all such tables: this is a linear program, whose corners are whole (controlled rounding, Cox and
     Ernst 1982). Where sums do not allow it, cells may go further, at the price of squared changes
     up to one step, and at the price of that step from there on. No cell is negative.
-
-    Parameters
-    ----------
-    table
-        The table, of shape (m, n), without negative cells. Its sums are near the given ones.
-    rows, columns
-        Whole sums of its rows and columns, not negative and of one total, below 2^52.
     """
     floors = np.floor(table + NOTHING)
     shares = np.clip(table - floors, 0.0, 1.0)
@@ -308,25 +294,6 @@ def consistent_tables(estimates: Mapping[Axes, object], tables: Iterable[Axes]) 
     table that are raised to 0 do not change the tables above it. What `estimates` does not hold is
     the sum of a larger table.
 
-    Parameters
-    ----------
-    estimates
-        Tables by sets of at most two attributes. Where they do not agree, as after rounding, the
-        smaller ones count.
-    tables
-        Sets of the tables to return. Of each, or of a larger one, there is an estimate.
-
-    Returns
-    -------
-    Tables
-        Wanted tables, float64. Sums agree to a part in 10^12 of the total.
-
-    Raises
-    ------
-    QueryError
-        If a set has more than two attributes, there is no estimate for it, or estimates are not
-        finite.
-
     Examples
     --------
     >>> made = consistent_tables({(0, 1): [[5.0, -1.0], [2.0, 4.0]]}, [(), (0,), (0, 1)])
@@ -351,16 +318,6 @@ def whole_tables(tables: Mapping[Axes, np.ndarray]) -> Tables:
     The total is rounded to the nearest whole number, one-way tables up or down by the largest
     remainders, and two-way tables up or down where the sums of rows and columns allow it, with the
     least change. Totals from 2^40 on, and all below them, are multiples of a power of 2.
-
-    Parameters
-    ----------
-    tables
-        Tables as `consistent_tables` returns them.
-
-    Returns
-    -------
-    Tables
-        The same sets: whole numbers, not negative, as float64.
 
     Examples
     --------

@@ -179,11 +179,6 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         small. `chosen` holds the "center", the "spread", which is the standard deviation of
         the prior for large groups, and how many groups were "moved".
 
-    Raises
-    ------
-    QueryError
-        If values are not finite, or sums and numbers of rows are not as many.
-
     Notes
     -----
     It is not safe for any data: where small groups differ from large ones all alike, and noise
@@ -215,10 +210,13 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     prior = fit_prior(in_widths, rows)
     beliefs = posterior(in_widths, rows, prior)
     risks = raw_risks(in_widths, rows.rows, beliefs)
-    means = _within_reach(in_widths, rows.rows, prior.center, beliefs.means)
-    shrunk = (
-        _shrunk_risks(in_widths, rows.rows, prior.center, beliefs) + (beliefs.means - means) ** 2
-    )
+    raw = np.clip(in_widths.centered / np.maximum(in_widths.rows, 1.0), -1, 1)
+    at_center = in_widths.noise_at(prior.center)
+    reach = _REACH * np.sqrt(at_center) / rows.rows
+    means = np.clip(beliefs.means, raw - reach, raw + reach)
+    # the noise is that where the mean is
+    more = (1 - beliefs.pulls) / rows.rows**2 * (in_widths.noise_at(beliefs.means) - at_center)
+    shrunk = beliefs.variances + more + (beliefs.means - means) ** 2
     moved = _to_move(in_widths, rows.rows, prior.center, beliefs, (risks, shrunk))
     moved &= len(released) >= _FEWEST
     left = np.where(moved, shrunk, risks)
@@ -233,12 +231,9 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         "spread": h * spread,
         "moved": float(np.count_nonzero(shown != released)),  # a mean at a bound may stay there
     }
-    denoised = Denoised(shown, _mean(left) * h * h, chosen)
-    return ShrunkenMeans(denoised, _mean(risks) * h * h)
-
-
-def _mean(risks: np.ndarray) -> float:
-    return float(np.mean(risks)) if len(risks) else 0.0
+    each = h * h / max(len(risks), 1)
+    denoised = Denoised(shown, float(left.sum()) * each, chosen)
+    return ShrunkenMeans(denoised, float(risks.sum()) * each)
 
 
 def _widest(center: float) -> float:
@@ -292,15 +287,7 @@ def _some(groups: int) -> slice:
 
 
 def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
-    """Fit the prior by EM: it raises the likelihood of all `T - M N`, one step for each of M and w.
-
-    Parameters
-    ----------
-    noisy
-        Sums in half widths.
-    rows
-        Expected numbers of rows.
-    """
+    """Fit the prior by EM to all `T - M N`, one step for each of M and w."""
     some = _some(len(noisy.rows))
     noisy = noisy._replace(centered=noisy.centered[some], rows=noisy.rows[some])
     rows = LikelyRows(rows.rows[some], rows.inverse[some])
@@ -325,19 +312,14 @@ def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Scal
         shares = prior.weights * (densities.densities @ over)
         weights = (shares + _LIKELY) / (len(rows.rows) + 1)
         np.multiply(densities.densities, densities.precisions, out=densities.densities)
-        center = _center(noisy, rows.rows, over * (prior.weights @ densities.densities))
+        fits = over * (prior.weights @ densities.densities) * rows.rows  # least squares, T = M n
+        center = float(fits @ noisy.centered) / max(float(fits @ rows.rows), _LEAST)
+        center = min(max(center, -1.0), 1.0)
         prior = prior._replace(center=center, weights=weights)
         moved = max(np.abs(weights - last.weights).max(), abs(center - last.center))
         if moved < _STILL:
             break
     return prior
-
-
-def _center(noisy: NoisyRatio, rows: np.ndarray, precisions: np.ndarray) -> float:
-    """Return the offset M that fits `T = M n` best, by weighted least squares."""
-    weights = precisions * rows
-    center = float(weights @ noisy.centered) / max(float(weights @ rows), _LEAST)
-    return min(max(center, -1.0), 1.0)
 
 
 def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
@@ -346,17 +328,7 @@ def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
 
 
 class _Densities(NamedTuple):
-    """By share and group, what is known of `T - M N`; arrays of many groups are filled in place.
-
-    Parameters
-    ----------
-    precisions
-        One over the variance.
-    densities
-        The density, over what the exponential of the widest share is.
-    spare
-        For what is computed between.
-    """
+    """By share and group, what is known of `T - M N`; arrays of many groups are filled in place."""
 
     precisions: np.ndarray
     densities: np.ndarray
@@ -401,14 +373,6 @@ def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posteri
     offsets = np.clip(prior.center + mean, -1, 1)
     variances = part * noisy.noise_at(prior.center) + between
     return Posterior(offsets, variances, 1 - part * rows.rows**2, prior.weights @ spreads)
-
-
-def _shrunk_risks(
-    noisy: NoisyRatio, rows: np.ndarray, center: float, beliefs: Posterior
-) -> np.ndarray:
-    """Return the expected squared error of each estimate, with the noise where the mean is."""
-    more = noisy.noise_at(beliefs.means) - noisy.noise_at(center)
-    return np.asarray(beliefs.variances + (1 - beliefs.pulls) / rows**2 * more)
 
 
 _THREE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # normal, by quadrature
@@ -458,15 +422,6 @@ def _normal_nodes() -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes of a quadrature of normal variables, in a column, and their weights."""
     places, weights = np.polynomial.hermite_e.hermegauss(15)
     return places[:, None], weights / weights.sum()
-
-
-def _within_reach(
-    noisy: NoisyRatio, rows: np.ndarray, center: float, means: np.ndarray
-) -> np.ndarray:
-    """Return means no further from the released ones than some standard errors of these."""
-    raw = np.clip(noisy.centered / np.maximum(noisy.rows, 1.0), -1, 1)
-    reach = _REACH * np.sqrt(noisy.noise_at(center)) / rows
-    return np.asarray(np.clip(means, raw - reach, raw + reach))
 
 
 def _to_move(

@@ -144,11 +144,6 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
 
     Results below the smallest possible truth are raised to it, except those of projections: this
     can only make them better.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite, or an option is not usable.
     """
     entry = METHODS[method]
     array = check_values(values)
@@ -194,18 +189,7 @@ _WITH_NEIGHBORS: tuple[tuple[str, Options], ...] = (
 
 
 class Choice(NamedTuple):
-    """What was chosen, and what it was compared with.
-
-    Parameters
-    ----------
-    methods
-        Names of the methods chosen, whose results are averaged; none where none is expected to
-        help.
-    denoised
-        The result; the values as they are where none is expected to help.
-    tried
-        The result of everything tried, by method and options in words.
-    """
+    """What was chosen, and what it was compared with."""
 
     methods: tuple[str, ...]
     denoised: Denoised
@@ -238,13 +222,6 @@ def choose(values: object, facts: Facts) -> Choice:
     ----------
     G. Leung and A. R. Barron, "Information theory and mixing least-squares regressions", IEEE
     Transactions on Information Theory 52(8), 2006.
-
-    Parameters
-    ----------
-    values
-        Finite values, one-dimensional.
-    facts
-        What is public about them.
     """
     array = check_values(values)
     if facts.edges is None:

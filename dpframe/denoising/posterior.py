@@ -114,11 +114,6 @@ def posterior(
         Where the risk is above .85 sigma^2, or there are fewer than 16 values, values stay as they
         are, but for those below 0, and `chosen` is empty.
 
-    Raises
-    ------
-    QueryError
-        If an argument is not usable.
-
     References
     ----------
     J. Kiefer and J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence of

@@ -57,19 +57,7 @@ class Prior(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValueNoise:
-    """The noise in a value.
-
-    Parameters
-    ----------
-    law
-        Its law.
-    sigma
-        Its standard deviation.
-    unit
-        That of the continuous law by which likelihoods go.
-    is_whole
-        Whether the true values and the noise are whole.
-    """
+    """The noise in a value, and the deviation of the continuous law by which likelihoods go."""
 
     law: Law
     sigma: float
@@ -112,20 +100,10 @@ class ValueNoise:
 
 
 class GridLikelihoods(NamedTuple):
-    """Distinct values, and the points of a grid in the window of each.
+    """Distinct values, and the places of the points of a grid in the window of each.
 
-    Parameters
-    ----------
-    counts
-        How many values are alike.
-    places
-        Positions of the points, by value.
-    peaks
-        Log-likelihood of the best point.
-    logs
-        Log-likelihoods of the points, less that of the best.
-    kernel
-        Their exponentials.
+    Logs are those of likelihoods, less the one of the best point, and the kernel their
+    exponentials.
     """
 
     counts: np.ndarray
@@ -147,19 +125,7 @@ class GridLikelihoods(NamedTuple):
 def see(
     values: np.ndarray, counts: np.ndarray, points: np.ndarray, noise: ValueNoise
 ) -> GridLikelihoods:
-    """Compute the likelihoods of the points that are within reach, and of the next to both sides.
-
-    Parameters
-    ----------
-    values
-        Distinct values in increasing order.
-    counts
-        How many there are of each.
-    points
-        Points in increasing order.
-    noise
-        The noise in a value.
-    """
+    """Compute likelihoods of points within reach of distinct, rising values, and of the next."""
     everything = len(values) * len(points) <= _ALL_AT_ONCE
     reach = math.inf if everything else noise.reach
     first = np.maximum(np.searchsorted(points, values - reach) - 1, 0)
@@ -187,17 +153,6 @@ def fit_prior(
     seen: GridLikelihoods, points: np.ndarray, *, nonnegative: bool, mean: float | None = None
 ) -> Prior:
     """Return the prior to which EM leads, accelerated by squaring its steps.
-
-    Parameters
-    ----------
-    seen
-        The values.
-    points
-        Points of the grid.
-    nonnegative
-        Whether to start with half of the weight on the first point.
-    mean
-        Mean that the prior must have; `None`: any.
 
     References
     ----------
@@ -257,22 +212,7 @@ def tilt(weights: np.ndarray, points: np.ndarray, mean: float | None) -> np.ndar
 
 
 def prior_given(prior: Any, values: np.ndarray, noise: ValueNoise) -> Prior:
-    """Return a prior that is known, on points where values can be.
-
-    Parameters
-    ----------
-    prior
-        A frozen distribution of scipy.stats, or weights by value, a mapping or a series.
-    values
-        Values in increasing order.
-    noise
-        The noise in a value.
-
-    Raises
-    ------
-    QueryError
-        If it is neither.
-    """
+    """Return a prior that is known, on points where values can be."""
     if hasattr(prior, "to_dict"):  # a series of pandas, which nothing here imports
         prior = prior.to_dict()
     if isinstance(prior, Mapping):

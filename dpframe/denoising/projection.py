@@ -26,23 +26,6 @@ def nonnegative(values: object, sigma: float) -> Denoised:
     empty cell gains `0.4 sigma`; at sigma = 100, the total of cells that hold 40 each gains 58 %,
     and of 20 each 153 %.
 
-    Parameters
-    ----------
-    values
-        The noisy values.
-    sigma
-        Standard deviation of their noise.
-
-    Returns
-    -------
-    Denoised
-        The clipped values. Their risk is `nan`.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite, or sigma is not positive.
-
     Examples
     --------
     >>> nonnegative([3, -2, 1], 1.0).values.tolist()
@@ -59,25 +42,6 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
     This is isotonic regression by pooling adjacent violators: neighbors in the wrong order are
     replaced by their mean until there are none. The divergence is the number of blocks of equal
     values (Meyer and Woodroofe 2000).
-
-    Parameters
-    ----------
-    values
-        d noisy values y, in the order in which the truth is monotone.
-    sigma
-        Standard deviation of their noise.
-    increasing
-        Whether the truth never decreases; otherwise it never increases.
-
-    Returns
-    -------
-    Denoised
-        The monotone values and their risk.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite, sigma is not positive, or `increasing` is not true or false.
 
     Examples
     --------
@@ -127,12 +91,6 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
         is linear, the risk is unbiased for any law of the noise. It is `sigma^2` times leaves over
         nodes on average where the true values are consistent.
 
-    Raises
-    ------
-    QueryError
-        If the values are not finite, sigma is not positive, a parent is not a position or -1, or a
-        node is its own ancestor.
-
     Examples
     --------
     >>> consistent([10, 3, 4], 1.0, parents=[-1, 0, 0]).values.tolist()
@@ -175,12 +133,6 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
     -------
     Denoised
         Integers, as float64. Their risk is `nan`.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite, or the total is not an integer or not within reach of
-        rounding.
 
     Examples
     --------

@@ -6,7 +6,7 @@ error of h from y alone: see `stein_risk`.
 """
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,16 +15,6 @@ from dpframe.denoising.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
 
 Center = Literal["mean", "zero"]
-
-
-class _Offsets(NamedTuple):
-    """Values as offsets from a center, in a unit in which nothing overflows."""
-
-    unit: float
-    center: float
-    offsets: np.ndarray
-    deviation: float  # root mean square of the offsets
-    fitted: bool  # whether the center is the mean of the values
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -63,12 +53,6 @@ def james_stein(
         it is `|r|^2 / d - s^2` toward zero, and `(|r|^2 - (d - 2) s^2) / d` toward the mean. It can
         be negative. `chosen` holds the factor, "weight".
 
-    Raises
-    ------
-    QueryError
-        If the values are not finite numbers in one dimension, sigma is not positive or `toward` is
-        unknown.
-
     References
     ----------
     W. James and C. Stein, "Estimation with quadratic loss", Berkeley Symposium 1961.
@@ -89,12 +73,27 @@ def james_stein(
     if not isinstance(toward, str) or toward not in get_args(Center):
         raise QueryError.about("toward", 'must be "mean" or "zero"', toward)
     check_flag("positive_part", positive_part)
-    factor = y.size - (3 if toward == "mean" else 2)
-    if factor < 1:
+    d = y.size
+    free = d - 1 if toward == "mean" else d
+    if free - 2 < 1:
         return Denoised(y.copy(), s * s, {"weight": 1.0})
-    offsets = _offsets(y, None if toward == "mean" else 0.0)
-    pull = _james_stein_pull(offsets, s, factor, positive_part)
-    return _pull_offsets(offsets, s, pull, {"weight": 1 - pull.share})
+    largest = float(np.abs(y).max())
+    # a power of two: dividing by it is exact, and nothing overflows
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+    scaled = y / unit
+    # rounding must not give equal values a mean that differs from them
+    center = np.clip(scaled.mean(), scaled.min(), scaled.max()) if toward == "mean" else 0.0
+    offsets = scaled - center
+    deviation = math.sqrt(float(np.mean(np.square(offsets))))
+    ratio = s / unit / deviation if deviation else math.inf
+    share = (free - 2) / d * (ratio * ratio)
+    adaptive = not (math.isinf(share) or (positive_part and share >= 1))
+    share = share if adaptive else 1.0
+    # a share a / |r|^2 adds -r . grad(share) = 2 share to the divergence
+    divergence = (d - free) + free * (1 - share) + (2 * share if adaptive else 0)
+    shrunk = (center + (1 - share) * offsets) * unit
+    risk = stein_risk(share * offsets * unit, s, divergence / d)
+    return Denoised(shrunk, risk, {"weight": 1 - share})
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -131,45 +130,3 @@ def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
         return math.inf
     relative = float(np.mean(np.square(changes / unit))) + (sigma / unit) ** 2 * (2 * slope - 1)
     return unit * (unit * relative)
-
-
-class _Pull(NamedTuple):
-    """The share of the offsets that is taken away."""
-
-    share: float
-    adaptive: bool  # whether it is inversely proportional to the square of the offsets
-
-
-def _offsets(values: np.ndarray, center: float | None) -> _Offsets:
-    """Measure values from a center, or from their mean."""
-    largest = max(float(np.abs(values).max()), abs(center or 0.0))
-    # a power of two: dividing by it is exact
-    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
-    scaled = values / unit
-    # rounding must not give equal values a mean that differs from them
-    middle = np.clip(scaled.mean(), scaled.min(), scaled.max()) if center is None else center / unit
-    offsets = scaled - middle
-    deviation = math.sqrt(float(np.mean(np.square(offsets))))
-    return _Offsets(unit, float(middle), offsets, deviation, fitted=center is None)
-
-
-def _james_stein_pull(offsets: _Offsets, sigma: float, factor: int, positive_part: bool) -> _Pull:
-    """Return the share `factor sigma^2 / |r|^2`, or 1 where it is cut off or no finite number."""
-    if offsets.deviation == 0:
-        return _Pull(1.0, adaptive=False)
-    ratio = sigma / offsets.unit / offsets.deviation
-    share = factor / offsets.offsets.size * (ratio * ratio)
-    if (positive_part and share >= 1) or math.isinf(share):
-        return _Pull(1.0, adaptive=False)
-    return _Pull(share, adaptive=True)
-
-
-def _pull_offsets(offsets: _Offsets, s: float, pull: _Pull, chosen: dict[str, float]) -> Denoised:
-    """Apply a pull and estimate its risk."""
-    d = offsets.offsets.size
-    free = d - 1 if offsets.fitted else d
-    # a share a / |r|^2 adds -r . grad(share) = 2 share to the divergence
-    divergence = (d - free) + free * (1 - pull.share) + (2 * pull.share if pull.adaptive else 0)
-    values = (offsets.center + (1 - pull.share) * offsets.offsets) * offsets.unit
-    changes = pull.share * offsets.offsets * offsets.unit
-    return Denoised(values, stein_risk(changes, s, divergence / d), chosen)

@@ -66,11 +66,6 @@ def tail_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarr
 def mean_sizes(most: np.ndarray) -> np.ndarray:
     """Return a typical size in each bin: the mean where a size x is as frequent as 1 / x.
 
-    Parameters
-    ----------
-    most
-        The largest size of each bin, increasing.
-
     Examples
     --------
     >>> mean_sizes(np.array([1, 2, 4, 8])).round(2)

@@ -53,12 +53,6 @@ def soft_threshold(
         "sure" takes t from. It is `nan` for other laws, and `s^2` where t is 0 or nothing is there.
         `chosen` has "threshold".
 
-    Raises
-    ------
-    QueryError
-        If the values are not finite numbers in one dimension, sigma is not positive, the threshold
-        is negative or unknown, "sure" is for another law, or the law is unknown.
-
     References
     ----------
     D. L. Donoho and I. M. Johnstone, "Ideal spatial adaptation by wavelet shrinkage", Biometrika

@@ -78,12 +78,6 @@ def trend_filter(
         (below 1e-15 of the largest), all come back unchanged, with penalty 0, n degrees of freedom
         and risk s^2.
 
-    Raises
-    ------
-    QueryError
-        If values, sigma or edges are not usable, the order is unknown, or the penalty is neither
-        "sure" nor a finite number >= 0.
-
     References
     ----------
     Y.-X. Wang, J. Sharpnack, A. J. Smola and R. J. Tibshirani, "Trend filtering on graphs", Journal

@@ -57,12 +57,6 @@ def tree_wavelets(
         noise is lost in the rounding of values (below 1e-15 of the largest), all come back
         unchanged, with threshold 0 and risk s^2.
 
-    Raises
-    ------
-    QueryError
-        If values, sigma or edges are not usable, `trees` is not a whole number >= 1, `seed` is not
-        one >= 0, or the threshold is unknown.
-
     Notes
     -----
     The trees are minimum spanning trees of random weights. Time and memory grow as n times the
@@ -166,17 +160,7 @@ class Wavelets(NamedTuple):
 
 
 def spanning_tree_wavelets(n: int, pairs: np.ndarray, rng: np.random.Generator) -> Wavelets:
-    """Return the wavelets of a random spanning forest, cut at its most balanced edge every time.
-
-    Parameters
-    ----------
-    n
-        The number of nodes.
-    pairs
-        Edges as `check_edges` returns them, shape (m, 2).
-    rng
-        Draws the forest.
-    """
+    """Return the wavelets of a random spanning forest, cut at its most balanced edge every time."""
     order, sizes, start, stop = _preorder(n, pairs, rng)
     cuts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     while True:

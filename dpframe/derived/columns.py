@@ -38,6 +38,11 @@ class CellEstimates(NamedTuple):
     high: np.ndarray
     kind: NumberKind = "number"
 
+    def within(self, first: float, last: float) -> "CellEstimates":
+        """Return them, those missing that may be all from one end to the other."""
+        unknown = (self.low <= first) & (self.high >= last)
+        return self._replace(value=np.where(unknown, np.nan, self.value))
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnSums:
@@ -114,18 +119,19 @@ class ColumnSums:
         shown, slope = statistic.show(raw)
         apart = _weighed(self.features, quotient.apart(raw))
         error = JointNoise(apart)(1.0, 0.0).deviation / quotient.divisor * slope
-        settled, limit = statistic.settle(shown, error)
+        limit = statistic.limit(error)
         moved = apart.scaled(limit * slope * statistic.unit / quotient.divisor * np.ones(len(raw)))
         top, bottom = (_weighed(self.features, one) for one in (quotient.top, quotient.bottom))
-        return StatisticReading(statistic.place(settled), moved, quotient.divisor, (top, bottom))
+        return StatisticReading(statistic.place(shown), moved, quotient.divisor, (top, bottom))
 
     def estimates(self, level: float) -> CellEstimates:
         """Return the values with their intervals."""
         reading = self.read()
         low, high = self.ends(reading, level)
-        if not self.is_total:
-            low, high = np.minimum(low, reading.value), np.maximum(high, reading.value)
-        return CellEstimates(reading.value, low, high, self.kind)
+        if self.is_total:
+            return CellEstimates(reading.value, low, high, self.kind)
+        low, high = np.minimum(low, reading.value), np.maximum(high, reading.value)
+        return CellEstimates(reading.value, low, high, self.kind).within(*self.part.span)
 
     @property
     def kind(self) -> NumberKind:
@@ -266,7 +272,8 @@ class ColumnQuotient:
                 np.where(self.same, 1.0, found[2]),
             )
         value, low, high = (self.scale * part + self.shift for part in found)
-        return CellEstimates(value, low, high)
+        first, last = (self.scale * end + self.shift for end in self.span)
+        return CellEstimates(value, low, high).within(first, last)
 
 
 def error_of(sums: Bottom) -> np.ndarray:
@@ -351,6 +358,11 @@ class _Both:
             found.append((np.maximum(down, 0), np.maximum(up, 0), low <= first, high >= last))
         return found
 
+    def known(self, value: np.ndarray) -> np.ndarray:
+        """Return changes, those missing where nothing is known now, or then."""
+        unknown = [lowest & highest for *_, lowest, highest in self.distances()]
+        return np.where(np.any(unknown, axis=0), np.nan, value)
+
     def error(self) -> "_Uneven":
         """Return the error of `a now - b then`."""
         alone, distances = self.alone, self.distances()
@@ -367,7 +379,7 @@ class _Both:
         low = np.maximum(change - below, first - last)
         high = np.minimum(change + above, last - first)
         kind: NumberKind = "number" if self.column.part.times is None else "duration"
-        return CellEstimates(change, low, high, kind)
+        return CellEstimates(self.known(change), low, high, kind)
 
     def relative(self) -> CellEstimates:
         """Return changes in percent."""
@@ -382,7 +394,7 @@ class _Both:
         values = self.now.value, self.then.value
         quotients = Quotients(*values, least, span, unit, self.error(), by_row=False)
         value, below, above = (100 * (one - 1) for one in estimate_quotients(quotients, self.level))
-        return CellEstimates(value, below, above)
+        return CellEstimates(self.known(value), below, above)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.mechanism_parts import BlockNoisePart, LayersPart
+from dpframe.certificates.mechanism_parts import BlockNoisePart, LayersPart, SumsPart
 from dpframe.errors import QueryError
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.half_widths import Rows
@@ -313,6 +313,8 @@ def _structured(
     below: Mapping[str, Matrix],
     groups: np.ndarray | None,
     size: int,
+    *,
+    rows: int,
 ) -> dict[str, _Many]:
     """Take cells that were measured together, by what is known of their covariances."""
     found = {}
@@ -321,7 +323,6 @@ def _structured(
         if all(part is None for part in parts):
             continue
         dense = [np.zeros((1, 1)) if one is None else one.toarray() for one in parts]
-        rows = len(dense[0])
         if max(part.size for part in dense) > _MOST_STRUCTURED:
             rule = "cells that were measured together are too many for this"
             raise QueryError(f"{rule}. Take fewer rows, or release counts without margins.")
@@ -392,8 +393,11 @@ class _NoiseOfRelease:
         size = top.rows
         above, below = (_by_block(one, release) for one in (top, bottom))
         if isinstance(self._source, LayersPart):
+            # cells of margins are alike, but for those of combinations
+            one_for_all = shares is not None and not isinstance(self._source, SumsPart)
+            rows = 1 if one_for_all else size
             self._blocks: Mapping[str, _Common | _Few | _Many] = _structured(
-                self._source, above, below, groups, size if shares is None else 1
+                self._source, above, below, groups, rows, rows=size
             )
             return
         common = set(self._source.shared_blocks)

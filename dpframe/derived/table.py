@@ -17,7 +17,7 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import Definition, DerivedDefinition, End, Link
 from dpframe.certificates.json_records import plain
 from dpframe.certificates.mechanism_parts import TreePart
-from dpframe.certificates.table_parts import NO_ALIAS, AliasPart, TablePart
+from dpframe.certificates.parts import NO_ALIAS, AliasPart, TablePart
 from dpframe.certificates.words import unit_in_lines
 from dpframe.derived.columns import CellEstimates, ColumnSums, EndPair
 from dpframe.derived.linear import LinearSums, ReleasedNumbers, selection
@@ -223,7 +223,7 @@ def _as_cells(estimates: CellEstimates, part: ColumnPart, model: pd.Series) -> l
     return [pd.Series(cells) for cells in made]
 
 
-_FARTHEST = 2**62
+_FARTHEST = 2**62  # where nothing bounds a cell; integers of 64 bits hold it
 
 
 def _limits(part: ColumnPart) -> tuple[int, int]:

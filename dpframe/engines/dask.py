@@ -31,7 +31,7 @@ from dask.system import CPU_COUNT
 
 from dpframe.columns import filters, pa, values
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.suppress_warnings import silence_thread, silent
+from dpframe.columns.identity import silence_thread, silent
 from dpframe.context import Context
 from dpframe.engines.base import Engine, Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
@@ -40,8 +40,7 @@ from dpframe.engines.pandas import group_by_unit, labels_of, totals_of, types_of
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
-from dpframe.sources.listing import check_read_once, identify_file
-from dpframe.sources.manifest import Manifest
+from dpframe.sources.manifest import Manifest, check_read_once, identify_file
 
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None], list[Any]]
 

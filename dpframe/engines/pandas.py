@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.identity import silent
 from dpframe.columns.lookup import CellLookup, wants_many_rows
-from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import public_type
 from dpframe.context import Context
 from dpframe.engines.base import Engine, check_labels
@@ -22,7 +22,7 @@ from dpframe.queries.tasks import LabelTask, Task
 from dpframe.sources.manifest import Manifest
 
 _BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
-_LARGE_BLOCK = 1 << 20
+_LARGE_BLOCK = 1 << 20  # rows, where a column has labels that are dear to look up
 _FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once
 
 _Asked = Sequence[tuple[Task, CellLookup]]

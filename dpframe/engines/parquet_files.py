@@ -23,7 +23,7 @@ from dpframe.engines.batches import (
 from dpframe.engines.row_source import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
-from dpframe.sources.listing import (
+from dpframe.sources.manifest import (
     LOCAL,
     FileId,
     check_read_once,
@@ -36,7 +36,7 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
 _AT_ONCE = 16  # files: what takes long is to wait for distant ones
-_LEAST_AT_ONCE = 4
+_LEAST_AT_ONCE = 4  # distant files, whatever their size
 _BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
 _BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
 _BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes

@@ -13,7 +13,7 @@ from dpframe.columns import filters, pa
 from dpframe.engines.batches import fitted_tables, is_kept, plain_array, plain_type
 from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
 from dpframe.queries.where import Condition
-from dpframe.sources.listing import FileId, check_read_once, identify_file
+from dpframe.sources.manifest import FileId, check_read_once, identify_file
 from dpframe.sources.text import Tally
 
 

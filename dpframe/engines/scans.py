@@ -18,7 +18,7 @@ import pandas as pd
 
 from dpframe.columns import filters, lookup, pa, values
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.suppress_warnings import silent
+from dpframe.columns.identity import silent
 from dpframe.context import Context
 from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines.base import UNREAD, Engine, check_gathered, check_labels
@@ -51,7 +51,7 @@ MOST_BYTES = 1 << 28
 _OPTIONS = ("batch_rows", "spill_folder", "progress")
 _MOST_ROWS = 2**31 - 1  # of a batch
 _BLOCK = 1 << 16  # rows; what is made of them stays in the processor's cache
-_BUCKET_ROWS = 1 << 21
+_BUCKET_ROWS = 1 << 21  # rows whose units are capped at once in memory
 _SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
 _ASSUMED_ROWS = 1 << 26  # where it is not known how many there are
 _ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about

@@ -26,8 +26,8 @@ from dpframe.engines.row_source import (
 from dpframe.engines.text_files import text_dataset
 from dpframe.engines.threads import handed_over
 from dpframe.errors import DPFrameError, pip_install
-from dpframe.ledger.deadline import Deadline
-from dpframe.sources.listing import FileId, check_read_once, identify_file
+from dpframe.ledger.platform import Deadline
+from dpframe.sources.manifest import FileId, check_read_once, identify_file
 
 _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
 _TYPED = frozenset({"arrow", "feather", "orc", "parquet"})  # formats of files that hold their types

@@ -35,7 +35,7 @@ from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
-from dpframe.certificates.table_parts import Dtype, Token
+from dpframe.certificates.parts import Dtype, Token
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.public import public_call
@@ -44,7 +44,7 @@ INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
 """What to do with what has no form in a CSV file."""
 
 _Path: TypeAlias = str | PathLike[str]
-_FORMAT: Final = 3
+_FORMAT: Final = 3  # of the certificate beside a file: the only one that is read
 _SUFFIX = ".certificate.json"
 _FILE = "a CSV file"
 _COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})

@@ -134,6 +134,9 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
     return combined.assign(**ends)
 
 
+_LEAST_BEND = 0.1  # of numbers of rows that a step leaves
+
+
 def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: float) -> pd.DataFrame:
     """Return the ends of a combination where numbers of rows may be wrong by a factor.
 
@@ -142,7 +145,7 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
     possible, if h is 1 or more. The parts of several columns are taken for independent.
     """
     ends = combined[["low", "high"]]
-    shift, spread, largest = 0.0, 0.0, 0.0
+    shift, spread, largest, stepped, bend = 0.0, 0.0, 0.0, 0.0, 0.0
     for table in tables:
         law = table.release.noise.distribution
         quantile = max(GAUSSIAN.quantile(level), law.quantile(level))
@@ -153,11 +156,18 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
                 return ends.assign(low=-np.inf, high=np.inf)
             shift += step * doubt**2 / (1 - doubt**2)
             spread = math.hypot(spread, step * doubt / (1 - doubt**2))
-            largest = max(largest, doubt)
-    middle = combined["estimate"] + shift
+            if doubt > largest:
+                largest, whole = doubt, float(np.sum(weights))
+                # of a difference, a step of all cells together is none
+                alike = abs(whole) > np.sum(np.abs(weights)) / 2
+                bend = column.bend / whole if alike else 0.0
+            stepped += step
+    fixed = combined["estimate"] - stepped
     below, above = combined["estimate"] - ends["low"], ends["high"] - combined["estimate"]
     down, up = (np.hypot(spread, off / math.sqrt(1 - largest**2)) for off in (below, above))
-    return ends.assign(low=middle - down, high=middle + up)
+    low, high = (stepped + shift + off for off in (-down, up))
+    low, high = (fixed + off / np.maximum(1 + bend * off, _LEAST_BEND) for off in (low, high))
+    return ends.assign(low=low, high=high)
 
 
 def _sum_of_cells(table: Weighed) -> float:

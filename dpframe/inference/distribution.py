@@ -14,14 +14,13 @@ import numpy as np
 
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.strategies.prefixes import prefix_products
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import TreeStructure
 from dpframe.strategies.tree import node_weights
 
 ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
 
-_MOST_BINS = 2**12
+_MOST_BINS = 2**12  # beyond, sums over all pairs of bins take too long
 # Edges in a step. In 300 lognormal values at epsilon 1, .9 quantiles have intervals of width 132 at
 # 32, 122 at 64, 83 at 128, 322 in one step, and all hold in 98 to 99 %
 _COARSE = 64
@@ -39,36 +38,21 @@ def below_edges(rows: np.ndarray) -> np.ndarray:
     return np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
 
 
-def deviations(known: Structure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
+def deviations(known: TreeStructure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
     """Return the standard deviations of `c_e - q N`: one row per quantile, one column per edge."""
     edges, last = np.arange(bins + 1), np.full(bins + 1, bins)
     pairs = ((edges, edges), (edges, last), (last, last))
-    own, both, all_rows = (
-        prefix_products(known.sizes, *pair).variances(known.tau, known.rounding) for pair in pairs
-    )
+    own, both, all_rows = (known.edge_covariances(*pair) for pair in pairs)
     variances = [own - 2 * q * both + q * q * all_rows for q in quantiles]
     return np.sqrt(np.maximum(variances, 0.0))
 
 
-def exact_half_width(known: Structure, weights: np.ndarray, law: Law, level: float) -> float | None:
+def exact_half_width(
+    known: TreeStructure, weights: np.ndarray, law: Law, level: float
+) -> float | None:
     """Return the half-width of a weighted sum of bins by the law of the noise of all nodes.
 
-    Parameters
-    ----------
-    known
-        The covariance of the bins.
-    weights
-        One per bin.
-    law
-        Law of the noise.
-    level
-        Confidence level.
-
-    Returns
-    -------
-    float or None
-        `None` for Gaussian noise, whose sums are normal but for rounding; for more than 4,096 bins,
-        as it takes too long; and where floats do not tell the scales of all levels apart.
+    `None`: that of a normal law is as good, or this takes too long.
     """
     noisy = min(known.tau) > _LEAST_TAU * max(known.tau)
     if law.norm != 1 or known.leaves > _MOST_BINS or not noisy:
@@ -168,15 +152,6 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
 
     The numbers of rows below each edge are first made increasing, between 0 and all rows, by least
     squares. Where one is q N all along, the middle of that is returned.
-
-    Parameters
-    ----------
-    below
-        Estimated numbers of rows below the edges: one row per group.
-    quantiles
-        The quantiles.
-    edges
-        Where the edges are, increasing.
 
     Examples
     --------

@@ -1,11 +1,4 @@
-"""Whether two groupings of a released table of counts are independent, with its noise in the test.
-
-With t_ij the noisy counts, r_i, c_j and n their sums, `e_ij = r_i c_j / n` and v the variance of
-the noise of a cell, the statistic is `X = sum_ij (t_ij - e_ij)^2 / (e_ij + v)`. Its law where the
-groupings are independent is that in tables that are made up: n rows in cells of probability
-`r_i c_j / n^2`, and fresh noise of the law that the certificate names (a parametric bootstrap;
-Gaboardi, Lim, Rogers and Vadhan 2016). No private row is looked at.
-"""
+"""Whether two groupings of a released table of counts are independent, noise in the test."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -29,21 +22,16 @@ from dpframe.public import public_call
 _DRAWS = 999  # made-up tables for a p-value
 _FEWER = 499  # and for each step towards an end of an interval
 _STEPS = 12  # of a bisection: an end is good to 1 / 4,096 of where it is looked for
-_HALF = 0.5
+_HALF = 0.5  # the median
 _LEAST = 0.5  # rows of a key, at least: sums of noisy counts can be negative
-_NODES = 1 << 16
+_NODES = 1 << 16  # integers at which the law of noise is added up
 _OUTSIDE = 1e-12  # of noise that is not drawn
+_ALONE = 'Release the counts alone: dpf.count(by=[...]), with mechanism="laplace" or "gaussian".'
 
 
 @dataclass(frozen=True, eq=False)
 class CellNoise:
-    """Made-up noise of cells, by its law: it protects nobody, and is the same in every run.
-
-    Parameters
-    ----------
-    law, scale
-        The noise of one cell.
-    """
+    """Made-up noise of cells, by its law: it protects nobody, and is the same in every run."""
 
     law: Law
     scale: float
@@ -71,15 +59,7 @@ class CellNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
-    """One table of noisy counts.
-
-    Parameters
-    ----------
-    counts
-        By row and column.
-    noise
-        That of its cells.
-    """
+    """One table of noisy counts."""
 
     counts: np.ndarray
     noise: CellNoise
@@ -253,25 +233,23 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     return CellNoise(release.noise.distribution, noise.scale)
 
 
-_ALONE = 'Release the counts alone: dpf.count(by=[...]), with mechanism="laplace" or "gaussian".'
-
-
 def _tables_of(counts: np.ndarray, index: pd.Index) -> tuple[np.ndarray, pd.Index]:
     """Return tables by the last two levels, and what the other levels are for each."""
     rule = "independence takes counts by two columns, with two keys each or more, and all their"
-    wrong = f"{rule} combinations, as released. Release dpf.count(by=[...])."
+    wrong = QueryError(
+        f"{rule} combinations, as released. Release dpf.count(by=[...]).", parameter="released"
+    )
     if not isinstance(index, pd.MultiIndex):
-        raise QueryError(wrong, parameter="released")
+        raise wrong
     (rows, n), (columns, m) = (_places(index.get_level_values(at)) for at in (-2, -1))
-    shape = n, m
     tables, names = np.zeros(len(index), np.intp), pd.Index([0])
-    if index.nlevels > len(shape):
+    if index.nlevels > 2:  # noqa: PLR2004 - those of a table
         outer = index.droplevel([-2, -1])
         names = outer.unique()
         tables = names.get_indexer(outer)
-    if min(shape) < len(shape) or len(index) != len(names) * shape[0] * shape[1]:
-        raise QueryError(wrong, parameter="released")
-    found = np.zeros((len(names), *shape), counts.dtype)
+    if min(n, m) < 2 or len(index) != len(names) * n * m:  # noqa: PLR2004
+        raise wrong
+    found = np.zeros((len(names), n, m), counts.dtype)
     found[tables, rows, columns] = counts
     return found, names
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -46,13 +47,7 @@ ENDS = ("_low", "_high")
 
 
 def check_not_selected(release: Release, what: str) -> None:
-    """Refuse what takes errors for unbiased, where groups were published for their counts.
-
-    Raises
-    ------
-    QueryError
-        If they were.
-    """
+    """Refuse what takes errors for unbiased, where groups were published for their counts."""
     found = release.mechanism
     if isinstance(found, ThresholdPart):
         why = f"a group was published because its count reached {found.threshold}"
@@ -60,7 +55,10 @@ def check_not_selected(release: Release, what: str) -> None:
         raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
 
 
+_DIGITS_ALIKE = 9  # of noise, which solvers of equations find to about 12
 _NODES = 1025  # between them, the half-width is as good as linear
+_KNOWN_AT = 0.95  # level at which a value must be known to be shown
+_FARTHEST = 4.5  # deviations that noise passes with chance .05 at most (Chebyshev), 20^(1/2)
 
 
 class TableNoise(NamedTuple):
@@ -88,22 +86,13 @@ def quotient_ends(
     all r that a test does not reject: those for which that is at most its half-width (Fieller
     1954). Others are those of the error to first order, kept within what is possible. An interval
     always holds the value released.
-
-    Parameters
-    ----------
-    column
-        What is said about the column.
-    noise
-        Its noise.
-    sampling
-        Whether rows are a sample, and what is asked is about the population.
     """
     statistic, totals = column.statistic, column.totals
     spread = statistic.spread(totals) if sampling else None
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         match statistic.interval:
             case "test":
-                ends = _ends_by_test(statistic, totals, noise, spread)
+                ends = _ends_by_tests(statistic, totals, noise, sampling=sampling)
             case "test by row":
                 ends = _ends_by_row(statistic, totals, noise, spread)
             case "first order":
@@ -114,7 +103,85 @@ def quotient_ends(
                 assert_never(statistic.interval)
         low, high = (np.where(np.isinf(end), end, statistic.place(end)) for end in ends)
     value, _ = statistic.estimate(totals)
-    return np.minimum(low, value), np.maximum(high, value)
+    return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
+
+
+def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarray:
+    """Tell which quotients nothing is known of: their 95 % interval is all that is possible."""
+    statistic, totals = column.statistic, column.totals
+    mechanism = release.noise
+    noise = TableNoise(mechanism, mechanism.drawn_together(release.query.cells), _KNOWN_AT)
+    first, last = column.span
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        if statistic.interval != "test":
+            near = _FARTHEST * error_of(column) >= (last - first) / 2
+            if np.isfinite(last - first) and not near.any():
+                return np.zeros(1, bool)
+            low, high = quotient_ends(column, noise)
+            return np.asarray((low <= first) & (high >= last))
+        parts = _with_equal_noise(totals)
+        if parts[0][1] is totals:
+            return _unknown_by_test(statistic, totals, noise)
+        found = np.empty(sum(len(rows) for rows, _ in parts), bool)
+        for rows, part in parts:
+            found[rows] = _unknown_by_test(statistic, part, noise)
+        return found
+
+
+def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> np.ndarray:
+    """Tell the same of means and rates whose noise is the same in all rows."""
+    quotient, ends = statistic.quotient(totals), np.array(statistic.ends)
+    top, rows = totals.weigh(quotient.top), totals.weigh(quotient.bottom)
+    moved = noise.sum(totals.noise(quotient.apart(ends)))
+    # distances from both ends add up to 2 N at least
+    if (rows > _FARTHEST * np.max(moved.deviation)).all():
+        return np.zeros(1, bool)
+    widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
+
+    def holds(total: np.ndarray, end: float) -> np.ndarray:
+        return np.asarray(np.abs(total - end * rows) <= widths[end])
+
+    _, low, high = _test_ends(top, rows, holds, statistic.ends)
+    value = quotient.value(totals)
+    return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
+
+
+def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray, Totals[str]]]:
+    """Part rows whose noise differs; a single part where it does not."""
+    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
+    if all(np.ndim(own) == 0 for own in loadings):
+        return [(np.zeros(0, np.intp), totals)]
+    table = np.array(np.broadcast_arrays(*loadings)).T
+    alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
+    _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    parts = []
+    for kind, first in enumerate(firsts.tolist()):
+        rows = np.flatnonzero(kinds.ravel() == kind)
+        moved = {
+            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
+            for name, own in totals.loadings.items()
+        }
+        parts.append(
+            (rows, Totals({name: own[rows] for name, own in totals.values.items()}, moved))
+        )
+    return parts
+
+
+def _test_ends(
+    top: np.ndarray,
+    bottom: np.ndarray,
+    holds: Callable[[np.ndarray, Any], np.ndarray],
+    ends: tuple[float, float],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A.T, the largest or least for B.T where it is beyond, and which ends are kept.
+
+    Where even no rows are rejected, both are.
+    """
+    low, high = (holds(top, end) for end in ends)
+    beyond = ~low & ~high & (np.abs(top) > bottom)
+    top = np.where(beyond, np.sign(top) * np.maximum(bottom, 0), top)
+    low, high = (holds(top, end) | (beyond & (bottom <= 0)) for end in ends)
+    return top, low, high
 
 
 def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> Sides:
@@ -128,12 +195,26 @@ def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: Table
     return statistic.show(low)[0], statistic.show(high)[0]
 
 
+def _ends_by_tests(
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, *, sampling: bool
+) -> Sides:
+    """Return the ends of all means that are not rejected, for rows of equal noise together."""
+    low, high = np.empty((2, *np.shape(next(iter(totals.values.values())))))
+    for rows, part in _with_equal_noise(totals):
+        spread = statistic.spread(part) if sampling else None
+        ends = _ends_by_test(statistic, part, noise, spread)
+        if part is totals:
+            return ends
+        low[rows], high[rows] = ends
+    return low, high
+
+
 def _ends_by_test(
     statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
 ) -> Sides:
     """Return the ends of all means that are not rejected, in half widths.
 
-    Where all from end to end are rejected, the interval is all of them.
+    Where even the nearest end is rejected, as A.T is that much larger than B.T, it counts as that.
     """
     quotient, (first, last) = statistic.quotient(totals), statistic.ends
     top, bottom = np.broadcast_arrays(totals.weigh(quotient.top), totals.weigh(quotient.bottom))
@@ -142,29 +223,27 @@ def _ends_by_test(
     widths = np.broadcast_to(noise.half_width(moved), nodes.shape)
     deviations = np.broadcast_to(moved.deviation, nodes.shape)
 
-    def holds(mean: np.ndarray) -> np.ndarray:
+    def holds(total: np.ndarray, mean: np.ndarray) -> np.ndarray:
         width = np.interp(mean, nodes, widths)
         if spread is not None:
             variance, error = spread(1.0, mean, slice(None))
             deviation = np.interp(mean, nodes, deviations)
             width = samples.widen(width, deviation, variance, noise.level, error)
-        return np.asarray(np.abs(top - mean * bottom) <= width)
+        return np.asarray(np.abs(total - mean * bottom) <= width)
 
-    ends = np.full(top.shape, first), np.full(top.shape, last)
-    low_kept, high_kept = map(holds, ends)
+    top, low_kept, high_kept = _test_ends(top, bottom, holds, (first, last))
     best = np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom != 0)
-    # the quotient itself is never rejected; elsewhere an end may not be, or every mean is
+    # the quotient itself is never rejected; elsewhere one end is not
     inside = (best >= first) & (best <= last)
     kept = np.where(inside, best, np.where(low_kept, first, last))
-    all_rejected = ~(inside | low_kept | high_kept)
     if spread is None:
         straight = StraightTest(top, bottom, nodes, widths)
         low, high = straight.border(kept, -1), straight.border(kept, 1)
     else:
-        low, high = (border(holds, end, kept) for end in ends)
-    low = np.where(low_kept | all_rejected, first, low)
-    high = np.where(high_kept | all_rejected, last, high)
-    return low, high
+        low, high = (
+            border(partial(holds, top), np.full(top.shape, end), kept) for end in (first, last)
+        )
+    return np.where(low_kept, first, low), np.where(high_kept, last, high)
 
 
 def _ends_by_row(
@@ -228,7 +307,7 @@ def _sampled_count(
     return below, above
 
 
-_MOST_COUNTED = 2.0**62
+_MOST_COUNTED = 2.0**62  # ends of counts are integers of 64 bits
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
@@ -243,13 +322,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_no_intervals_beside(shown: Shown, what: str) -> None:
-    """Refuse what asks for errors of quantiles that were read off: they have intervals alone.
-
-    Raises
-    ------
-    QueryError
-        If they were, or there are no numbers.
-    """
+    """Refuse what asks for errors of quantiles that were read off: they have intervals alone."""
     shown.certificate.require_numbers()
     for release in shown.certificate.releases:
         column = release.columns[0]
@@ -434,13 +507,7 @@ def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> EndsB
 def _quantile_intervals(
     shown: Shown, release: Release, level: float, *, simultaneous: bool
 ) -> pd.DataFrame:
-    """Return the ends of the intervals of quantiles, which stand beside them since they were read.
-
-    Raises
-    ------
-    QueryError
-        If they are of another level, or were left out.
-    """
+    """Return the ends of the intervals of quantiles, which stand beside them."""
     _ = release.noise  # quantiles that were selected have none
     ends = {
         one.end: (label, one)
@@ -566,23 +633,7 @@ def half_width(
     *,
     integer: bool,
 ) -> float | np.ndarray:
-    """Return the half-width of an interval for a column.
-
-    Parameters
-    ----------
-    noise
-        Its noise, if it is a measured block.
-    loadings
-        What the noise of each block does to it.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
-    integer
-        Whether the column holds whole numbers, in place of multiples of some step.
-    """
+    """Return the half-width of an interval for a column."""
     law = mechanism.distribution
     if noise is not None:
         return noise.step * law.half_width(noise.scale, level, noise.members)

@@ -35,15 +35,6 @@ class Side(NamedTuple):
     Distances to the ends of the intervals of the terms are added as squares, times the half-width
     for the sum over the root of the sum of the squared half-widths (Zou and Donner 2008); as they
     are where one of these ends is all that is possible.
-
-    Parameters
-    ----------
-    root
-        The root of the sum of the squared distances.
-    plain
-        Their sum.
-    possible
-        Whether an end is that of what is possible.
     """
 
     root: np.ndarray
@@ -62,17 +53,7 @@ class Side(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A table whose cells are weighed.
-
-    Parameters
-    ----------
-    release
-        What is said about it.
-    weights
-        Weights of the cells, by row and column.
-    columns
-        Its columns, so that they may be added up.
-    """
+    """A table whose cells are weighed."""
 
     release: Release
     weights: np.ndarray
@@ -92,16 +73,6 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
 
     Different releases drew noise of their own. What tables of one release share is known within a
     table, and of margins of one query.
-
-    Parameters
-    ----------
-    tables
-        What is said about each, and the weights of cells by row and column.
-
-    Raises
-    ------
-    QueryError
-        If it is not known how the errors of tables go together.
     """
     by_release: dict[str, list[Weighed]] = {}
     for table in tables:
@@ -134,13 +105,7 @@ def _source(tables: Sequence[Weighed]) -> NoiseSource:
 
 
 def check_no_given_rows(release: Release) -> None:
-    """Refuse rows that were given with an error: another release may have the same one.
-
-    Raises
-    ------
-    QueryError
-        If there are such.
-    """
+    """Refuse rows that were given with an error: another release may have the same one."""
     errors = [column.deviations.get(str(KNOWN), 0.0) for column in release.columns]
     if any(map(np.any, errors)):
         rule = "numbers of rows were given with an error, n=(values, variance), which may be that"
@@ -149,20 +114,7 @@ def check_no_given_rows(release: Release) -> None:
 
 
 def weights_of_blocks(table: Weighed, structure: LayersPart) -> dict[str, np.ndarray]:
-    """Return the weights of the totals of every block in a weighted sum of cells.
-
-    Parameters
-    ----------
-    table
-        The cells.
-    structure
-        How they were measured.
-
-    Returns
-    -------
-    dict
-        By block, one weight per row; for a tree, by tree and bin.
-    """
+    """Return the weights of the totals of every block in a weighted sum of cells."""
     found: dict[str, np.ndarray] = {}
     for weight, column in table.parts():
         for block, own in loading_weights(column.deviations, structure).items():

@@ -17,6 +17,11 @@ _SPREAD_OF_SQUARES = 5.0
 """Largest variance of a squared noise, in squared variances: that of Laplace; of a normal, 2."""
 
 
+_RESOLVED = 3.0
+"""Standard errors by which squared numbers of rows exceed noise, where cells say their own means:
+of 50 cells of one row at epsilon 1, intervals of rates of .5 miss 12 % at 0."""
+
+
 class Linear(NamedTuple):
     """Values that are linear in the noise, and what it does to them, by block.
 
@@ -30,12 +35,15 @@ class Linear(NamedTuple):
         Of means and rates: the part of each value that is divided by a number of rows.
     doubt
         The relative standard error of all these numbers of rows together.
+    bend
+        What one unit of a step takes off these numbers: the mean of N* is `N (1 - beta (r - t))`.
     """
 
     values: np.ndarray
     deviations: Mapping[str, Value]
     steps: Value = 0.0
     doubt: float = 0.0
+    bend: float = 0.0
 
 
 def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
@@ -44,13 +52,6 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
     t is the mean of all cells together, moved toward that of a cell as far as the squares of D
     exceed their noise by a standard error. Numbers of rows shrink toward each other by their spread
     beyond noise, and their inverses are nearly unbiased, to the second order.
-
-    Parameters
-    ----------
-    column
-        A mean or a rate.
-    used
-        Which cells are pooled.
     """
     statistic, totals = column.statistic, column.totals
     quotient = statistic.quotient(totals)
@@ -66,16 +67,24 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
     off, _, variance = apart(pooled)
     squares = _at_least(rows**2 - np.square(norm(noise_of_rows.values())), noise_of_rows)
     alike = np.broadcast_to(variance, top.shape)
-    beyond = off[used] ** 2 - alike[used]
-    clear = np.sqrt(_SPREAD_OF_SQUARES * np.square(alike[used]).sum())
-    spread = max(float(beyond.sum() - clear), 0.0) / float(squares[used].sum())
+    noise = np.broadcast_to(np.square(norm(noise_of_rows.values())), top.shape)
+    spread = _spread(off[used] ** 2, alike[used]) / float(squares[used].sum())
+    if not _spread(rows[used] ** 2, noise[used], _RESOLVED):
+        spread = 0.0
     own = _share(spread * squares, variance)
     t = np.clip(pooled + own * off / np.sqrt(squares), first, last)
     off, moved, variance = apart(t)
-    inverse, doubt = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
+    inverse, doubt, beta = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
     values = statistic.place(t + inverse * off)
     deviations = {b: inverse * statistic.unit * part for b, part in moved.items()}
-    return Linear(values, deviations, inverse * statistic.unit * off, doubt)
+    unit = statistic.unit
+    return Linear(values, deviations, inverse * unit * off, doubt, beta / unit if unit else 0.0)
+
+
+def _spread(squares: np.ndarray, variances: np.ndarray, errors: float = 1.0) -> float:
+    """Return how far a sum of squares is beyond that of noise and some standard errors of it."""
+    clear = errors * np.sqrt(_SPREAD_OF_SQUARES * np.square(variances).sum())
+    return max(float((squares - variances).sum() - clear), 0.0)
 
 
 def _at_least(squares: np.ndarray, noise: dict[str, Value]) -> np.ndarray:
@@ -95,8 +104,8 @@ def _inverse_of_rows(
     off: np.ndarray,
     moved: dict[str, Value],
     used: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Return inverses of numbers of rows, uncorrelated with D, and how far all may be off."""
+) -> tuple[np.ndarray, float, float]:
+    """Return inverses of numbers of rows, uncorrelated with D, how far all may be off, and beta."""
     shared = sum((noise[block] * moved[block] for block in noise), start=np.zeros(1))
     own = np.square(norm(moved.values()))
     beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
@@ -106,9 +115,10 @@ def _inverse_of_rows(
     middle = numbers[used].mean()
     error_of_middle = np.sqrt(variance[used].sum()) / np.count_nonzero(used)
     doubt = float(error_of_middle / middle) if middle > 0 else np.inf
-    spread = max(float((np.square(numbers - middle) - variance)[used].mean()), 0.0)
+    spread = _spread(np.square(numbers - middle)[used], variance[used]) / np.count_nonzero(used)
     share = _share(np.full(numbers.shape, spread), variance)
     variance = share * variance
     numbers = np.maximum(middle + share * (numbers - middle), np.maximum(np.sqrt(variance), 1.0))
     error = variance / numbers**2
-    return np.asarray((1 - error / (1 + 2 * error)) / numbers), doubt
+    inverse = (1 - error / (1 + 2 * error)) / numbers
+    return inverse, doubt, float(np.broadcast_to(beta, numbers.shape)[used].mean())

@@ -20,15 +20,6 @@ def known_numbers(column: pd.Series) -> np.ndarray:
 def outward(ends: Any, unit: float, *, up: bool) -> Any:
     """Round numbers, or times, to a unit: none of them down where they go up, or the other way.
 
-    Parameters
-    ----------
-    ends
-        The numbers.
-    unit
-        The unit; of times in microseconds.
-    up
-        Whether they go up.
-
     Examples
     --------
     >>> outward(np.array([1491, 1500]), 10, up=False)

@@ -121,13 +121,6 @@ def border(
 
     The way is halved 40 times; where both places are the same, it is that one.
 
-    Parameters
-    ----------
-    holds
-        The test, which keeps places or rejects them.
-    rejected, kept
-        Where the ways begin and end, one of each for every interval.
-
     Examples
     --------
     >>> round(float(border(lambda x: x >= 0.25, np.zeros(1), np.ones(1))[0]), 8)
@@ -141,15 +134,7 @@ def border(
 
 
 class StraightTest(NamedTuple):
-    """A test of quotients, which keeps those for which |top - r bottom| is at most a width.
-
-    Parameters
-    ----------
-    top, bottom
-        The parts of the quotients.
-    nodes, widths
-        Widths at increasing places; in between they are straight.
-    """
+    """A test of quotients, which keeps those for which |top - r bottom| is at most a width."""
 
     top: np.ndarray
     bottom: np.ndarray
@@ -160,13 +145,6 @@ class StraightTest(NamedTuple):
         """Return the last place that is rejected on the way from one that is kept to an end.
 
         The nodes around it are found by halving; there, the test is a line.
-
-        Parameters
-        ----------
-        kept
-            Where the ways begin, one for every interval.
-        side
-            -1: on the way to the first node, 1: to the last one.
         """
         last = len(self.nodes) - 1
         place = np.searchsorted(self.nodes, kept, "right" if side > 0 else "left")

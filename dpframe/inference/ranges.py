@@ -16,31 +16,19 @@ from dpframe.inference.intervals import ENDS
 from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import microseconds
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import TreeStructure
 
 _MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths of a second
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Released numbers of rows per bin, by group.
-
-    Parameters
-    ----------
-    groups
-        The index of the groups; `None`: there is one, of all rows.
-    bins
-        The bins, adjacent and increasing.
-    rows
-        The numbers: one row per group, one column per bin.
-    known
-        The covariance of those of a group.
-    """
+    """Released numbers of rows per bin, by group."""
 
     groups: pd.Index | None
     bins: pd.IntervalIndex
     rows: np.ndarray
-    known: Structure
+    known: TreeStructure
 
     @property
     def edges(self) -> pd.Index:
@@ -60,13 +48,7 @@ class Distribution:
 
 
 def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distribution:
-    """Take a release of ranges apart.
-
-    Raises
-    ------
-    QueryError
-        If it is none.
-    """
+    """Take a release of ranges apart."""
     structure = release.mechanism
     if not isinstance(structure, TreePart):
         rule = f"{what} takes numbers of rows in ranges, and this release has none"

@@ -23,23 +23,7 @@ from dpframe.queries.of_columns import several_rows
 
 
 def check_sampled(release: Release, columns: list[ColumnPart], *, across: bool = False) -> None:
-    """Check that rows can be a sample of independent ones, and that their error is known.
-
-    Parameters
-    ----------
-    release
-        What is said about the table.
-    columns
-        The columns whose errors are wanted.
-    across
-        Whether several cells are put together, in all of which a unit may then have one row.
-
-    Raises
-    ------
-    QueryError
-        If a unit may have several rows there, groups were published for their size, what a
-        sampling error takes was not measured, or there are no error bars at all.
-    """
+    """Check that rows can be a sample of independent ones, and that their error is known."""
     if isinstance(release.mechanism, SelectionPart):
         raise no_errors()
     if isinstance(release.mechanism, ThresholdPart):
@@ -127,17 +111,7 @@ def widen(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WithSampling:
-    """The error of a sum of two released numbers, in every row: of noise, and of sampled rows.
-
-    Parameters
-    ----------
-    noise
-        The noise of the sum.
-    variance
-        The variance that sampling gives it.
-    error
-        The standard error of that variance.
-    """
+    """The error of a sum of two released numbers, in every row: of noise, and of sampled rows."""
 
     noise: IndependentSum
     variance: np.ndarray

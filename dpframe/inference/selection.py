@@ -30,15 +30,7 @@ _FUZZ = 1e-9  # of a step: how far a limit may be from the lattice that it stand
 
 
 class ChosenCells(NamedTuple):
-    """How the cells of a column that are shown were chosen, as far as it changes intervals.
-
-    Parameters
-    ----------
-    cells
-        How many there are; `None` where their noise had no part in the choice.
-    cuts
-        All that was done by their own values; none: that is not known, or not all of it.
-    """
+    """How the cells of a column that are shown were chosen, as far as it changes intervals."""
 
     cells: int | None = None
     cuts: tuple[CutPart, ...] = ()
@@ -59,17 +51,7 @@ def level_of_chosen(level: float, cells: int, released: int) -> float:
 
 
 def choices_of(shown: Shown, chosen: str | None, *, sampling: bool) -> dict[str, ChosenCells]:
-    """Return by column that is shown how its cells were chosen.
-
-    Parameters
-    ----------
-    shown
-        The table.
-    chosen
-        "keys" where what is not written down was no choice by values.
-    sampling
-        Whether intervals are about a population: how a sample was chosen is not known.
-    """
+    """Return by column that is shown how its cells were chosen."""
     unexplained = set() if chosen == "keys" else _unexplained(shown)
     choices = {}
     for label in shown.labels:

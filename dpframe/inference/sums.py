@@ -14,13 +14,7 @@ from dpframe.privacy.noise_sum import NoiseSum, join_sums, norm
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndependentSum:
-    """A sum of independent noises, of one law or of several.
-
-    Parameters
-    ----------
-    parts
-        One sum for each law.
-    """
+    """A sum of independent noises, of one law or of several."""
 
     parts: Sequence[tuple[Law, NoiseSum]]
 

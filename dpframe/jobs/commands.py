@@ -31,7 +31,7 @@ from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
-from dpframe.jobs.released_files import LedgerPlace, ledger_place, without_certificates
+from dpframe.jobs.output_paths import LedgerPlace, ledger_place, without_certificates
 from dpframe.jobs.run_job import (
     PATIENCE,
     Done,
@@ -44,9 +44,9 @@ from dpframe.jobs.run_job import (
     start_of,
 )
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.ledger.deadline import patience
+from dpframe.ledger.leases import MOST_AGAIN, StartStep
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.runs import MOST_AGAIN, StartStep
+from dpframe.ledger.platform import patience
 from dpframe.operations.tables import PER_ROWS
 
 _LEAST = 10.0  # seconds that a ledger has to answer: without any, none could be read

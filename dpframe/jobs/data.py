@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import pandas as pd
+
 from dpframe.accessors.scan import Scan, scan_parquet
 from dpframe.columns import pa
 from dpframe.declaration.facts import Declaration
@@ -29,7 +31,7 @@ from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
 from dpframe.sources.cells import STRING, Dialect
-from dpframe.sources.listing import expand
+from dpframe.sources.manifest import expand
 from dpframe.sources.text import TYPES, type_from_arrow
 
 FILESYSTEMS = {
@@ -365,6 +367,9 @@ def facts_of_query(query: Query) -> Iterator[tuple[str, Hashable, Any]]:
     if isinstance(query.keys, Mapping):
         for label, keys in query.keys.items():
             yield "keys", label, keys
+    elif isinstance(query.keys, pd.DataFrame):
+        for label in query.keys.columns:
+            yield "keys", label, query.keys[label].drop_duplicates().tolist()
     elif query.keys is not None and len(query.by) == 1:
         yield "keys", query.by[0], query.keys
     for axis in query.bin_axes:

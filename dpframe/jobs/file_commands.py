@@ -13,7 +13,7 @@ from dpframe.arguments import visible
 from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
-from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
+from dpframe.jobs.output_paths import LedgerPlace, opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.transactions import void_row
@@ -22,8 +22,8 @@ from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
 from dpframe.steps.verify import verify
 
-_MOST_ROWS = 20
-_MOST_PARTS = 5
+_MOST_ROWS = 20  # of a table that a terminal shows
+_MOST_PARTS = 5  # of a budget that a terminal shows
 
 
 def show(_: argparse.Namespace, path: Path) -> Answer:

@@ -1,5 +1,6 @@
 """A plan file: data, declaration, queries, amounts, files to write and a ledger, checked."""
 
+import csv
 import importlib
 import io
 import json
@@ -11,15 +12,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
 from dpframe.errors import DPFrameError, a_type
 from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.output_paths import why_not_portable
+from dpframe.jobs.output_paths import LedgerPlace, why_not_portable
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
-from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AMOUNTS, Budget, Spend
@@ -33,6 +34,7 @@ from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request
+from dpframe.queries.regression import regression
 from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
 
@@ -48,6 +50,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
     "cov": of_columns.cov,
     "corr": of_columns.corr,
     "slope": of_columns.slope,
+    "regression": regression,
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,
@@ -59,7 +62,7 @@ SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
 _NO_KEYWORDS = {"kind", "within", "files", "outputs"}
 _YAML = (".yaml", ".yml")
-_ENDS = 2
+_ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite
 _Made = TypeVar("_Made")
 
@@ -329,10 +332,40 @@ def _groups(section: Section, key: str) -> Any:
     given = section.table[key]
     if isinstance(given, list):
         return given
+    if form_of_groups(given) == "combinations":
+        return _combinations(section.section(key))
     if ("range" in given) == ("file" in given):
         such = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
         raise section.error(f"must be groups, {such}, got {given!r:.200}.", key)
     return (_range if "range" in given else _lines)(section.section(key))
+
+
+def _combinations(section: Section) -> pd.DataFrame:
+    """Read {columns = [...], rows = [[...]]}, or the columns of a CSV file with a header."""
+    columns, rows = section.table["columns"], section.table.get("rows")
+    if ("file" in section.table) != (rows is None):
+        such = 'columns = ["country", "region"], file = "regions.csv"'
+        raise section.error(f"must have either rows or a file, for instance {such}.", "columns")
+    if rows is None:
+        return _read_combinations(section, columns)
+    if any(not isinstance(row, list) or len(row) != len(columns) for row in rows):
+        raise section.error("must be lists with a key for each of columns.", "rows")
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _read_combinations(section: Section, columns: list[str]) -> pd.DataFrame:
+    """Read columns of a CSV file, each combination once; it may have further columns."""
+    place, kind = _file_of(section), section.table.get("type", "string")
+    header, *rows = csv.reader(io.StringIO(_text_of(section, place, "file")))
+    missing = [column for column in columns if column not in header]
+    if missing or any(len(row) != len(header) for row in rows):
+        why = f"no column {missing[0]!r:.200}" if missing else "lines of other lengths"
+        raise section.error(f"{place} has {why}.", "file")
+    places = [header.index(column) for column in columns]
+    found = [[read_cell(kind, row[at]) for at in places] for row in rows]
+    if any(value is None for row in found for value in row):
+        raise section.error(f"{place} has cells that are no {kind}.", "file")
+    return pd.DataFrame(found, columns=columns).drop_duplicates(ignore_index=True)
 
 
 def _range(section: Section) -> range:
@@ -351,10 +384,7 @@ def _range(section: Section) -> range:
 
 def _lines(section: Section) -> list[Any]:
     """Read the lines of a text file that are not empty, as texts or as another type."""
-    place = section.source.path.parent / section.table["file"]
-    kind = section.table.get("type", "string")
-    if not place.is_file():
-        raise section.error(f"there is no file {place}.", "file")
+    place, kind = _file_of(section), section.table.get("type", "string")
     lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
     values = [read_cell(kind, line) for _, line in numbered]
@@ -362,6 +392,13 @@ def _lines(section: Section) -> list[Any]:
         if value is None:
             raise section.error(f"line {number} of {place} is no {kind}.", "file")
     return values
+
+
+def _file_of(section: Section) -> Path:
+    place: Path = section.source.path.parent / section.table["file"]
+    if not place.is_file():
+        raise section.error(f"there is no file {place}.", "file")
+    return place
 
 
 def _edges(section: Section, key: str) -> Any:
@@ -422,6 +459,9 @@ def form_of_group(given: object) -> str:
 
 def form_of_groups(given: object) -> str:
     """Tell which form of groups is given."""
+    if isinstance(given, dict) and isinstance(given.get("columns"), list):
+        if given.keys() & {"rows", "file"}:
+            return "combinations"
     one_level = isinstance(given, dict) and given.keys() & {"range", "file"}
     return "table" if one_level else form_of(given)
 

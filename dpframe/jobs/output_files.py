@@ -16,9 +16,8 @@ from dpframe.errors import CertificateError, DPFrameError, TemporaryError
 from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
-from dpframe.jobs.output_paths import folded
+from dpframe.jobs.output_paths import folded, read_released
 from dpframe.jobs.plan_toml import Section
-from dpframe.jobs.released_files import read_released
 from dpframe.jobs.starts import DrawnFiles
 from dpframe.ledger import platform
 from dpframe.ledger.file import NO_ROOM

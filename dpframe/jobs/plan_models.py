@@ -117,6 +117,11 @@ _GROUPS = {
     "list": list[Any],
     "table": _table("groups", {"range": list[Any], "file": str, "type": _one_of(KINDS)}),
 }
+_COMBINATIONS = _table(
+    "combinations",
+    {"columns": list[str], "rows": list[list[Any]], "file": str, "type": _one_of(KINDS)},
+    ["columns"],
+)
 _LEVEL = _forms(job.form_of_groups, **_GROUPS)
 _ENDS = {"from": float, "to": float, "bins": int}
 _EDGES = {"list": list[Any], "table": _table("bins", _ENDS, _ENDS, "bins of equal widths")}
@@ -145,10 +150,13 @@ _ARGUMENTS: dict[str, Any] = {
     **dict.fromkeys(("where", "condition", "column", "x", "y", "objective"), str),
     "by": _GROUPS_BY,
     "columns": _TEXTS,
-    "keys": _forms(job.form_of_groups, **_GROUPS, columns=_by_column(_LEVEL)),
+    "keys": _forms(
+        job.form_of_groups, **_GROUPS, combinations=_COMBINATIONS, columns=_by_column(_LEVEL)
+    ),
     "bounds": _BOUNDS,
     "bins": _forms(**_BINS),
     "weights": str,
+    "window": _forms(int=int, str=_one_of(["expanding"])),
     "candidates": list[Any],
     "other": str | int | dict[str, Any],
     "n": float | list[float],
@@ -213,6 +221,8 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
     forms = {**_ARGUMENTS, "kind": _one_of([kind])}
     if kind in _NUMBERED_BINS:
         forms["bins"] = _forms(int=int, **_BINS)
+    if kind == "regression":
+        forms["x"] = _TEXTS
     if kind == "margins":
         forms |= {"weights": _WEIGHTS, "columns": _GROUPS_BY}
     given = signature(make).parameters.values()

@@ -17,7 +17,7 @@ from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
 from dpframe.jobs.data import Data, conditions_of, facts_of_query, kind_from_plan
 from dpframe.jobs.job import Job
-from dpframe.jobs.released_files import LedgerPlace
+from dpframe.jobs.output_paths import LedgerPlace
 from dpframe.jobs.run_job import Tried, ledger_now, plan_facts, preview_job, release_job
 from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
@@ -27,7 +27,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
 from dpframe.reporting.report import report
 from dpframe.sources.cells import Dialect
-from dpframe.steps.matching import constants_compared
+from dpframe.sources.match import constants_compared
 from dpframe.testing import seeded_noise
 from dpframe.testing.rehearsal import CellFacts, cells_of_schema, make_rows
 

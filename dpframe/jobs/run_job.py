@@ -29,18 +29,16 @@ from dpframe.jobs.output_files import (
     try_to_write,
     write_all,
 )
-from dpframe.jobs.output_paths import by_table
+from dpframe.jobs.output_paths import LedgerPlace, by_table, opened_ledger
 from dpframe.jobs.plan_toml import keys_of
-from dpframe.jobs.released_files import LedgerPlace, opened_ledger
 from dpframe.jobs.starts import DrawnFiles, Published, Start, Written, digest_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
+from dpframe.ledger.leases import MOST_AGAIN, ChargedRun
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
-from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare, facts_of
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.planning import in_part, plan
-from dpframe.operations.release import release
+from dpframe.operations.planning import in_part, plan, release
 from dpframe.privacy.amounts import AMOUNTS, Budget
 from dpframe.sources.cells import STRING
 from dpframe.sources.text import ID, type_of

@@ -1,7 +1,7 @@
 """One start of a run: it begins, takes over, waits for another one, or publishes what is kept.
 
-What it does is decided by `dpframe.ledger.runs.next_step` in view of rows, lease and spool; what it
-appends, by `dpframe.ledger.runs.allowed`. Nothing else decides.
+What it does is decided by `dpframe.ledger.leases.next_step` in view of rows, lease and spool; what
+it appends, by `dpframe.ledger.leases.allowed`. Nothing else decides.
 """
 
 import io
@@ -24,12 +24,21 @@ from dpframe.errors import (
     quote,
 )
 from dpframe.ledger import platform
-from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.file import NO_ROOM
-from dpframe.ledger.leases import Lease, Owner, RunClaim, life_of
+from dpframe.ledger.leases import (
+    ChargedRun,
+    Lease,
+    Owner,
+    RunClaim,
+    RunPausedError,
+    Spool,
+    StartStep,
+    life_of,
+    next_step,
+)
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.ledger.runs import ChargedRun, RunPausedError, Spool, StartStep, next_step
+from dpframe.ledger.platform import Deadline
 
 DrawnFiles: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """Files by name of the table and by what their names end in: a CSV table has a certificate, too."""

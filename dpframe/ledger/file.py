@@ -30,8 +30,8 @@ from dpframe.errors import (
 )
 from dpframe.ledger import locks, platform
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
-from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.leases import LASTS, Lease
+from dpframe.ledger.platform import Deadline
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where nothing more can be written: also of a quota, or of a limit."""

@@ -23,13 +23,12 @@ from dpframe.context import Context, at_the_door
 from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_type, quote
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.file import charged_perhaps, noise_not_noted
-from dpframe.ledger.leases import Lease, RunClaim
+from dpframe.ledger.leases import ChargedRun, Lease, RunClaim, RunPausedError, RunState
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts, dp_event
 from dpframe.ledger.parts import Part, check_part
-from dpframe.ledger.runs import ChargedRun, RunPausedError, RunState
+from dpframe.ledger.platform import Deadline
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.store import Store, store_at
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss

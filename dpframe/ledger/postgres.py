@@ -32,9 +32,9 @@ from dpframe.errors import (
     TemporaryError,
 )
 from dpframe.ledger.chain import Row, broken, news_after
-from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.leases import LASTS, Lease
 from dpframe.ledger.locks import KEEPERS, freed_surely
+from dpframe.ledger.platform import Deadline
 from dpframe.ledger.table_form import MARK, source_of, statements_to_make
 
 T = TypeVar("T")

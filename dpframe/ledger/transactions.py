@@ -7,10 +7,18 @@ from dpframe import errors
 from dpframe.context import at_the_door
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, ReleaseError, quote
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.leases import Lease, Life, life_of
+from dpframe.ledger.leases import (
+    MOST_AGAIN,
+    Lease,
+    Life,
+    RowRefusal,
+    RunPausedError,
+    RunState,
+    allowed,
+    life_of,
+)
 from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
-from dpframe.ledger.runs import MOST_AGAIN, RowRefusal, RunPausedError, RunState, allowed
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.ledger.store import Store, store_at
 from dpframe.privacy.amounts import PrivacyLoss, check_loss

@@ -12,8 +12,14 @@ import pandas as pd
 from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.context import at_the_door
 from dpframe.declaration import from_pandera
-from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
-from dpframe.declaration.warnings import warn_of_budget, warn_of_memory
+from dpframe.declaration.facts import (
+    Declaration,
+    given_unit,
+    keep_declaration,
+    kept_ledger,
+    warn_of_budget,
+    warn_of_memory,
+)
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError

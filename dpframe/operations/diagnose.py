@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.diagnosis import Diagnosis
-from dpframe.columns.suppress_warnings import silent
+from dpframe.columns.identity import silent
 from dpframe.context import Context, at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for

@@ -30,8 +30,7 @@ from dpframe.certificates.parts import (
 from dpframe.checker.check import check_charge
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
-from dpframe.declaration.facts import Declaration
-from dpframe.declaration.warnings import warn_of_release
+from dpframe.declaration.facts import Declaration, warn_of_release
 from dpframe.engines import Engine, Frame
 from dpframe.errors import (
     STOPS,
@@ -42,16 +41,16 @@ from dpframe.errors import (
     ReleaseError,
 )
 from dpframe.forks import cached_property
+from dpframe.ledger.leases import RunPausedError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, SourceFacts
-from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.privacy.amounts import PrivacyLoss, Spend, below, float_above
 from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
 from dpframe.queries.tasks import Axis, LabelTask, Task
-from dpframe.sources.listing import FileId
+from dpframe.sources.manifest import FileId
 
 try:  # once, at import: nothing may fail between charge and release
     VERSION = version("dpframe")

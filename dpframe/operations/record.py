@@ -34,6 +34,7 @@ from dpframe.queries.tasks import Axis, BinAxis, KeyAxis, LabelAxis
 from dpframe.queries.where import Condition
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
+from dpframe.strategies.structure import MarginStructure, TreeStructure
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
@@ -146,18 +147,18 @@ def _layers(
 ) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart | mechanism_parts.SumsPart:
     """Say how the cells of a table were measured together."""
     blocks = {str(block): layers.describe(place, scale) for block, scale in enumerate(scales)}
-    one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    known = *named, one.sizes, one.layers, tau, one.rounding
-    match one.kind:
-        case "margins":
-            return mechanism_parts.MarginsPart("margins", *known)
-        case "tree":
-            return mechanism_parts.TreePart("tree", *known)
-        case "sums":
-            return mechanism_parts.SumsPart("sums", *known, one.cells, one.table)
-        case _:
-            assert_never(one.kind)
+    match blocks["0"]:
+        case TreeStructure() as tree:
+            described = tree.weights, tree.window
+            return mechanism_parts.TreePart("tree", *named, tree.sizes, tau, *described)
+        case MarginStructure() as one:
+            shared = *named, one.sizes, tau, one.layers, one.rounding
+            if one.kind == "margins":
+                return mechanism_parts.MarginsPart("margins", *shared)
+            return mechanism_parts.SumsPart("sums", *shared, one.cells, one.table)
+        case structure:
+            assert_never(structure)
 
 
 def noise_of_column(
@@ -259,8 +260,11 @@ def rules_of(table: Table) -> tuple[str, ...]:
     rules = list(rules_of_groups(table.unit, table.groups.axes))
     if table.measured.groups.chosen is not None:
         rules.append(UNWANTED)
+    of_outputs: dict[str, list[str]] = {}
     for out in table.outputs:
-        rules += _rules_of_output(out)
+        for rule in _rules_of_output(out):
+            of_outputs.setdefault(rule, []).append(str(out.name))
+    rules += [f"{rule}, of {', '.join(names)}" for rule, names in of_outputs.items()]
     return tuple(dict.fromkeys(rules))
 
 
@@ -302,9 +306,9 @@ def unlike(grid: Grid) -> str:
 def _rules_of_output(out: OutputColumn) -> Iterator[str]:
     """Say where rows do not count in an output, and may in others."""
     if out.where is not None:
-        yield f"{out.where.text} is not met, of {out.name}"
+        yield f"{out.where.text} is not met"
     if out.condition is not None and out.condition.columns and not out.blanks_fail:
-        yield f"{', '.join(out.condition.columns)} is missing, of {out.name}"
-    for column, grid in ((out.column, out.grid), (out.other, out.other_grid)):
-        if grid is not None and grid.fill is None:
-            yield f"{column} is missing or {unlike(grid)}, of {out.name}"
+        yield f"{', '.join(out.condition.columns)} is missing"
+    for column, grid, _ in out.values:
+        if grid.fill is None:
+            yield f"{column} is missing or {unlike(grid)}"

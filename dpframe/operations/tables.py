@@ -25,6 +25,7 @@ from dpframe.errors import CalibrationError, QueryError, of_query, quote
 from dpframe.forks import cached_property
 from dpframe.inference.distribution import least_squares
 from dpframe.inference.intervals import half_width as width_of
+from dpframe.inference.intervals import unknown_cells
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized
@@ -42,8 +43,7 @@ from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
 from dpframe.queries.tasks import Axis, Task
 from dpframe.queries.timescale import durations, moments
-from dpframe.steps.consistent import check_margins, made_consistent
-from dpframe.steps.denoise import apply_denoising
+from dpframe.steps.denoise import apply_denoising, check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies.base import Estimate
@@ -386,6 +386,10 @@ def _certify_table(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     release = replace(release, columns=described, ledger=ledger)
+    for place, column in enumerate(described):
+        if not column.form.is_total:
+            hidden = np.broadcast_to(unknown_cells(column, release), len(released))
+            released.isetitem(place, released.iloc[:, place].mask(hidden).array)
     attach(released, [release], salt=salt)
     read = table.query.read
     if read is not None:

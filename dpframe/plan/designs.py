@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise
 from dpframe.errors import CalibrationError
 from dpframe.forks import cached_property
 from dpframe.privacy.amounts import round_up

@@ -25,7 +25,7 @@ from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import as_moment, in_use, index_of
 
-MOST_PANELS = 64
+MOST_PANELS = 64  # of a figure, an inch or two each
 
 _SECONDS = dict(days=86_400, hours=3_600, minutes=60, seconds=1, milliseconds=1e-3)
 _FEWEST_UNITS = 3  # of the largest duration: a unit of which there are fewer is too long
@@ -121,6 +121,10 @@ class Drawn:
         What the numbers stand for.
     effect
         Whether it says how two columns go together, with 0 for not at all.
+    from_zero
+        Whether 0 is within the bounds of what it is about.
+    quantiles
+        Whether they are quantiles.
     """
 
     label: Hashable
@@ -128,6 +132,8 @@ class Drawn:
     cells: pd.DataFrame
     scale: Scale = NUMBERS
     effect: bool = False
+    from_zero: bool = True
+    quantiles: bool = False
 
 
 def gather(
@@ -179,8 +185,17 @@ def gather(
                 parts["denoised"] = table.iloc[:, at]
         numbers, scale = to_numbers(list(parts.values()))
         cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=table.index)
-        effect = described.form.of_pair
-        drawn.append(Drawn(label, scale.name(text(label)), _with_arrows(cells), scale, effect))
+        drawn.append(
+            Drawn(
+                label,
+                scale.name(text(label)),
+                _with_arrows(cells),
+                scale,
+                effect=described.form.of_several,
+                from_zero=not described.base,
+                quantiles=described.kind == "quantile",
+            )
+        )
     return drawn
 
 
@@ -284,8 +299,11 @@ def together(drawn: list[Drawn], name: Hashable) -> Drawn:
     names = [name, *first.cells.index.names]
     labels = pd.Index([column.label for column in drawn], tupleize_cols=False)
     cells = pd.concat(tables, keys=labels, names=names)
-    effect = all(column.effect for column in drawn)
-    return Drawn(None, first.scale.name(""), cells, first.scale, effect)
+    flags = {
+        name: all(getattr(column, name) for column in drawn)
+        for name in ("effect", "from_zero", "quantiles")
+    }
+    return Drawn(None, first.scale.name(""), cells, first.scale, **flags)
 
 
 def _with_arrows(cells: pd.DataFrame) -> pd.DataFrame:

@@ -16,6 +16,8 @@ Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""
 
 _AREA = 42.0  # of a new panel, in square inches
+_MOST_NAMES = 40  # of places that are named; more would cover each other
+_FEWEST_TICKS = 3  # of a color bar
 _LEVEL = 0.95  # of the intervals within which colors are linear
 
 
@@ -26,7 +28,8 @@ def plot_map(
 ) -> Any:  # fmt: skip
     """Draw released values at their places, in color, over the edges that join them.
 
-    A line below the map states the size of the noise, without other errors.
+    A line below the map states the size of the noise, without other errors. Up to 40 places are
+    named by their keys.
 
     Colors of counts and sums are linear in the value v while `|v| <= t`, and linear in
     `sign(v) log10(|v|)` beyond, where t is half the width of the 95% intervals: one busy
@@ -114,6 +117,8 @@ def plot_map(
             axes.add_collection(LineCollection(list(lines), colors="0.75", lw=0.6, zorder=1))
         nodes = axes.scatter(*spots.T, s=size, c=values, cmap="viridis", norm=norm, zorder=2)
         axes.set(xticks=[], yticks=[], frame_on=False, aspect=stretch)
+        if len(spots) <= _MOST_NAMES:
+            _name_places(axes, shown.table.index, spots)
         if len(parts) > 1:
             axes.set_title(text(title), **PLAIN)
     options = {} if drawn.scale.dates else {"format": "%g", "ticks": _ticks(norm)}
@@ -125,6 +130,13 @@ def plot_map(
     about = f"intervals of about \u00b1{width / 2:.3g} {unit}".rstrip()
     finish(panels, None, caption(certificate, _LEVEL, about), own=ax is None)
     return panels if len(panels) > 1 else panels[0]
+
+
+def _name_places(axes: Any, keys: pd.Index, spots: np.ndarray) -> None:
+    """Write the keys above their places."""
+    above = {"textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": "small"}
+    for key, spot in zip(keys, spots, strict=True):
+        axes.annotate(text(key), spot, (0, 5), **above, **PLAIN)
 
 
 def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
@@ -195,7 +207,11 @@ def _ticks(norm: Any) -> Any:
     locator = ticker.SymmetricalLogLocator(base=10, linthresh=norm.linthresh, subs=(1, 2, 5))
     ticks = np.unique(locator.tick_values(norm.vmin, norm.vmax))
     inside = (ticks >= norm.vmin) & (ticks <= norm.vmax)
-    return ticks[inside & ((ticks == 0) | (np.abs(ticks) >= norm.linthresh / 2))]
+    shown = ticks[inside & ((ticks == 0) | (np.abs(ticks) >= norm.linthresh / 2))]
+    if len(shown) >= _FEWEST_TICKS:
+        return shown
+    even = ticker.MaxNLocator(_FEWEST_TICKS).tick_values(norm.vmin, norm.vmax)
+    return even[(even >= norm.vmin) & (even <= norm.vmax)]
 
 
 def _new_axes(count: int, spots: np.ndarray) -> Any:

@@ -18,7 +18,8 @@ from dpframe.errors import QueryError, quote
 from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
 from dpframe.public import did_you_mean, public_call
-from dpframe.steps.concat import concat
+from dpframe.queries.quantiles import LEVEL
+from dpframe.steps.rename import concat
 from dpframe.steps.suggest_caps import best_suggestion
 
 Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "forest", "histogram"]
@@ -122,8 +123,9 @@ def plot(
     - `forest`: values with error bars below each other, and a line at 0.
     - `histogram`: steps with a band on the numbers or times that the bins of the innermost key
       cover, so that wide bins are wide; heights are the released values, not densities.
-    - `auto`: a histogram over bins with two ends, a line along times, `points` for points in time,
-      `forest` for covariances, correlations and slopes, and bars for others. A release of ranges is
+    - `auto`: a histogram over bins with two ends, a line along times or levels of quantiles,
+      `points` for points in time, and for means whose bounds leave out 0, `forest` for covariances,
+      correlations and slopes, and bars for others. A release of ranges is
       a line of the numbers of rows below each edge, made increasing. Of a suggestion, the errors
       that it predicts are drawn by candidate, with the best one marked.
 
@@ -290,7 +292,9 @@ def _arrange(
     count = _count_groups(cells.index)
     beside = count <= MOST_PANELS or panels is False
     if kind == "auto":
-        kind = _kind_of(drawn, list(cells.index.get_level_values(-1).unique()), beside=beside)
+        along_levels = drawn.quantiles and names[-1] == LEVEL
+        innermost = list(cells.index.get_level_values(-1).unique())
+        kind = "line" if along_levels and beside else _kind_of(drawn, innermost, beside=beside)
     on_scale = kind in ("line", "histogram")
     if count > MOST_PANELS and not (beside and on_scale):
         if on_scale or panels:
@@ -334,7 +338,7 @@ def _kind_of(drawn: Drawn, keys: list[Any], *, beside: bool) -> Kind:
         return "histogram"
     if beside and len(keys) > 1 and frame.place(keys).labels is None:
         return "line"
-    if drawn.scale.dates:
+    if drawn.scale.dates or not drawn.from_zero:
         return "points"
     return "forest" if drawn.effect else "bar"
 

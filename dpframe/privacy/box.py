@@ -91,7 +91,7 @@ _SPARE = 20  # one draw more for so many: 3 % are rejected
 _FEW = 16  # so many words are compared faster than sorted; ranks add up to less than 256
 _MANY = 100  # so many words of 32 bits are too often tied
 _ERROR = 2.0**-50  # twice a bound on the relative error of a product
-_LOW_MASK = (1 << LOW_BITS) - 1
+_LOW_MASK = (1 << LOW_BITS) - 1  # the low bits of a word
 
 
 def box_noise(scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
@@ -317,11 +317,12 @@ def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]
         bits += WORD
 
 
-_NODES = 257
+_NODES = 257  # of a table of tails, evenly spread
 _BETWEEN = 1.0001  # what the largest of so many may miss between them
-_HIGH, _SMALL = 0.93, 10
+_HIGH, _SMALL = 0.93, 10  # a level, and members of a group: between them errors are less
 _VAST = 1e100  # tails are 0 long before, and products stay finite
 _RELATIVE = 1e-14  # of a variance, what the last digits are
+_FEW_TERMS = 32  # of a tail that is added up; SciPy takes 80 ms to import
 _LEAST_TAIL = 1e-300  # in place of 0
 _TAIL_NODES = 193  # of tails of sums of uniform variables
 _LONGEST = 20_000  # terms of such a tail; more of them take too long
@@ -346,16 +347,24 @@ def spread(members: _Size) -> _Size:
 def beyond(x: float | np.ndarray, members: int) -> np.ndarray:
     """Return P(|z| > x) of one coordinate at scale 1, Q(D, x) - x / D Q(D - 1, x).
 
-    A size is distributed as a sum of J standard exponentials, J uniform on 1, ..., D.
+    That is `exp(-x) sum_(k < D) (1 - k / D) x^k / k!`, which is added up where D is small. A size
+    is distributed as a sum of J standard exponentials, J uniform on 1, ..., D.
 
     Examples
     --------
     >>> float(beyond(3.0, 1).round(6)), float(beyond(3.0, 2).round(6))
     (0.049787, 0.124468)
     """
+    x = np.minimum(x, _VAST)
+    if members <= _FEW_TERMS:
+        term = np.exp(-x)
+        total: np.ndarray = np.zeros_like(term)
+        for k in range(members):
+            total += (1 - k / members) * term
+            term = term * x / (k + 1)
+        return total
     from scipy import special  # slow to import, and not always needed
 
-    x = np.minimum(x, _VAST)
     tail: np.ndarray = np.asarray(special.gammaincc(members, x))
     if members > 1:
         tail = np.maximum(tail - x / members * special.gammaincc(members - 1, x), 0)

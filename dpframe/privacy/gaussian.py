@@ -33,6 +33,13 @@ from dpframe.privacy.half_widths import half_step, normal_quantile
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise import Curve, half, integer_noise
 from dpframe.privacy.noise_sum import NoiseSum
+from dpframe.privacy.normal import (
+    end_of_log_tail,
+    inverse_erf,
+    log_normal_tail,
+    normal_end,
+    scaled_erfc,
+)
 
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=lambda z: z * z / 2, offset=half)
@@ -170,9 +177,7 @@ def check_finite(name: str, value: float, least: float = -math.inf) -> float:
 
 def mills(s: float) -> float:
     """Mills ratio R(s) = Phi(-s) / phi(s); infinite for s below -37."""
-    from scipy import special  # slow to import, and not always needed
-
-    return math.sqrt(math.pi / 2) * float(special.erfcx(s / math.sqrt(2)))
+    return math.sqrt(math.pi / 2) * scaled_erfc(s / math.sqrt(2))
 
 
 def mills_slope(x: float, mu: float) -> float:
@@ -220,7 +225,7 @@ def _mass_above(delta: float, rest: float) -> float:
     return mass if math.ldexp(mass, _SHIFT) >= raised > 0 else math.nextafter(mass, 1.0)
 
 
-STANDARD = 1.25
+STANDARD = 1.25  # the constant of the classical formula (Dwork and Roth 2014)
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)
 """The constant in place of 1.25 in the accuracy note of 2020; about 1.2443."""
 _SLACK = 2.0**-40  # far more than the rounding of the few operations below
@@ -303,7 +308,7 @@ def _floats_below(epsilon: Amount, delta: Amount) -> tuple[float, float]:
 
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
 _SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this
-_MAX_STEPS = 60
+_MAX_STEPS = 60  # of Newton; fewer than ten are needed
 _CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
 
 
@@ -423,8 +428,6 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
     >>> round(mu_of_pure(1), 6)
     1.232035
     """
-    from scipy import special  # slow to import, and not always needed
-
     # what a ledger has may be below all floats
     charged = isinstance(epsilon, Fraction) and 0 <= epsilon.numerator <= epsilon.denominator
     fraction = epsilon if charged else check_epsilon(epsilon)
@@ -436,10 +439,7 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
     elif number < 1:
         mu = _mu_without_epsilon(math.tanh(number / 2))
     else:
-        log_tail = -number - math.log1p(math.exp(-number))
-        mu = -2 * float(special.ndtri_exp(log_tail))
-        # one Newton step: ndtri_exp alone can err by 7e-13
-        mu += 2 * mills(mu / 2) * (float(special.log_ndtr(-mu / 2)) - log_tail)
+        mu = 2 * end_of_log_tail(-number - math.log1p(math.exp(-number)))
     return math.nextafter(mu * (1 + _MARGIN), math.inf)
 
 
@@ -464,15 +464,13 @@ def pure_of_mu(mu: float) -> float:
     >>> round(pure_of_mu(1), 6)
     0.806965
     """
-    from scipy import special  # slow to import, and not always needed
-
     mu = check_finite("mu", mu, least=0)
     if mu < _SMALL:
         epsilon = mu / math.sqrt(math.pi / 2)
     elif mu < 1:
         epsilon = 2 * math.atanh(math.erf(mu / math.sqrt(8)))
     else:
-        log_tail = float(special.log_ndtr(-mu / 2))
+        log_tail = log_normal_tail(mu / 2)
         epsilon = math.log1p(-math.exp(log_tail)) - log_tail
     return math.nextafter(min(epsilon, sys.float_info.max) / (1 + _MARGIN), 0.0)
 
@@ -490,16 +488,12 @@ def _largest_mu(epsilon: float, delta: float) -> float:
 
 def _mu_without_epsilon(delta: float) -> float:
     """Evaluate the root in mu at epsilon = 0, where delta = erf(mu / sqrt(8))."""
-    from scipy import special  # slow to import, and not always needed
-
-    return 2 * math.sqrt(2) * float(special.erfinv(delta))
+    return 2 * math.sqrt(2) * inverse_erf(delta)
 
 
 def _mu_below(epsilon: float, delta: float) -> float:
     """Bound the root in mu from below: delta < Phi(-x), and delta decreases in epsilon."""
-    from scipy import special  # slow to import, and not always needed
-
-    x = -float(special.ndtri_exp(math.log(delta)))
+    x = -normal_end(delta)
     reach = math.hypot(x, math.sqrt(2) * math.sqrt(epsilon))
     return max(epsilon / (reach + x) * 2 if x > 0 else reach - x, _mu_without_epsilon(delta))
 
@@ -533,12 +527,10 @@ def _solve_mu(epsilon: float, delta: float) -> float:
 
 def _solve_epsilon(delta: float, mu: float) -> float:
     """Solve for an x that gives slightly less than delta; then epsilon = mu (x + mu / 2)."""
-    from scipy import special  # slow to import, and not always needed
-
     of_rest = delta >= HALF
     target = math.log1p(-delta) + 2.0**-41 if of_rest else math.log(delta) - 2.0**-41
     # Newton steps from above converge: log delta and log(1 - delta) are concave in x
-    x = max(-float(special.ndtri_exp(math.log(delta))), -mu / 2)
+    x = max(-normal_end(delta), -mu / 2)
     for _ in range(_MAX_STEPS):
         log_mass, derivative = _log_mass(x, mu, of_rest)
         step = (log_mass - target) * derivative / mills(x + mu)

@@ -24,6 +24,7 @@ import numpy as np
 from dpframe.errors import QueryError
 from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
+from dpframe.privacy.normal import normal_end
 
 LEAST_MISSED = 1e-9
 """Half-widths of sums that miss less are not told from the rounding of floats."""
@@ -46,7 +47,7 @@ _DIVISORS = range(1, 13)
 _FINEST = 1e6  # of a finer lattice, the next point is no nearer than rounding
 _PLACES = 101  # of a total of integers, to either side of 0
 _LARGEST_WORK = 400_000  # places of a total, times rows
-_NO_STEP = 1e-200
+_NO_STEP = 1e-200  # in place of a division by 0
 
 Rows: TypeAlias = slice | np.ndarray
 """Some rows of a table, or all of them."""
@@ -72,9 +73,7 @@ def check_level(level: object) -> float:
 
 def normal_quantile(level: float) -> float:
     """Return `Phi^-1((1 + level) / 2)`."""
-    from scipy import special  # slow to import, and not always needed
-
-    return float(special.ndtri((1 + level) / 2))
+    return normal_end((1 + level) / 2)
 
 
 def half_step(noise: NoiseSum, law: Law) -> np.ndarray:

@@ -6,7 +6,7 @@ Bins are of numbers or times: increasing edges, or intervals without overlaps.
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias, assert_never, cast
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,10 @@ from dpframe.options import By, ChosenRows, GivenBounds, Keys, Other
 from dpframe.public import public_call
 from dpframe.queries.edges import bins_between, check_bins, whole_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff, weighted_words
-from dpframe.queries.reading import binned_groups_of, bounds_of, weights_of
+from dpframe.queries.reading import binned_groups_of, bounds_of, check_whole, weights_of
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, index_of, microseconds
+from dpframe.strategies.ordered import Window
 
 BINS = 1024
 """How many bins there are, where nothing is said of them."""
@@ -111,6 +112,8 @@ class Ranges(Query):
         Adjacent bins; or how many of equal widths there are to be between the bounds.
     bounds
         Bounds that were given in the call.
+    window
+        Which sums over adjacent bins matter.
     read
         Quantiles to be read off what is released, in place of it.
     """
@@ -118,6 +121,7 @@ class Ranges(Query):
     column: Hashable = field(kw_only=True)
     bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
     bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
+    window: Window = field(default=None, kw_only=True)
     read: ReadOff | None = field(default=None, kw_only=True)
 
     @property
@@ -131,7 +135,17 @@ class Ranges(Query):
     @property
     def subject(self) -> str:
         """What is computed."""
-        return f"ranges of {self.column}" if self.read is None else self.read.subject
+        if self.read is not None:
+            return self.read.subject
+        match self.window:
+            case None:
+                return f"ranges of {self.column}"
+            case "expanding":
+                return f"cumulative ranges of {self.column}"
+            case int():
+                return f"ranges of {self.column} over {self.window:,} bins"
+            case _:
+                assert_never(self.window)
 
     ranges = True
 
@@ -295,7 +309,7 @@ def ranges(
     column: Hashable, bins: object = None, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
-    other: Other = None, bounds: GivenBounds = None,
+    other: Other = None, bounds: GivenBounds = None, window: Window = None,
 ) -> Ranges:  # fmt: skip
     """Describe the number of rows in ranges of a bounded column, by group.
 
@@ -319,6 +333,11 @@ def ranges(
         of `by`, whatever their values.
     bounds
         `(lower, upper)`, if not declared, or in place of declared ones.
+    window
+        The sums that matter most, in the words of pandas: over so many adjacent bins, as in
+        `rolling(window)`, or `"expanding"`, from the first bin to every other one, as in `cumsum`.
+        `None`: over all ranges. It changes errors, and not what is released. The error shown for
+        single bins is that of the one that errs most.
 
     Raises
     ------
@@ -327,9 +346,10 @@ def ranges(
 
     Notes
     -----
-    Bins are the leaves of a tree. With Gaussian noise, contrasts of integers of the children of
-    every node are measured, which cost less than their counts; with Laplace noise the counts of
-    some levels, reconciled by least squares (Hay, Rastogi, Miklau and Suciu 2010).
+    With Gaussian noise, combinations of the bins are measured that are nearly the best ones for the
+    sums that matter: errors of ranges are 1.01 times a lower bound for 64 bins, 1.05 times for
+    1,024. With Laplace noise, bins are the leaves of a tree, and the counts of some of its levels
+    are measured and reconciled by least squares (Hay, Rastogi, Miklau and Suciu 2010).
 
     Examples
     --------
@@ -344,4 +364,15 @@ def ranges(
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
-    return Ranges(**groups, bins=bins, bounds=bounds_of((column,), bounds))
+    return Ranges(
+        **groups, bins=bins, bounds=bounds_of((column,), bounds), window=_window_of(window, bins)
+    )
+
+
+def _window_of(window: object, bins: pd.IntervalIndex | int) -> Window:
+    """Read which sums matter."""
+    if window is None or window == "expanding":
+        return cast(Window, window)
+    number = bins if isinstance(bins, int) else len(bins)
+    remedy = "It is a number of bins; or 'expanding', for sums from the first bin on."
+    return check_whole("window", window, number, remedy)

@@ -114,19 +114,27 @@ def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
         return numbers
     counted, per_second = _count_times(column)
     start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
-    return np.asarray((counted - start) / per_second)
+    return np.where(column.isna(), np.nan, (counted - start) / per_second)
 
 
 def seconds(numbers: np.ndarray) -> np.ndarray:
-    """Turn seconds into durations, to the microsecond."""
-    return _whole(np.multiply(numbers, 1e6)).view("m8[us]")
+    """Turn seconds into durations, to the microsecond; `nan` into missing ones."""
+    unknown = np.isnan(numbers)
+    counted = _whole(np.multiply(np.where(unknown, 0.0, numbers), 1e6)).view("m8[us]")
+    return np.where(unknown, np.timedelta64("NaT", "us"), counted)
 
 
 def times_like(column: pd.Series, numbers: np.ndarray, origin: int) -> np.ndarray | ExtensionArray:
-    """Turn seconds, from the origin for points in time, into times like those of a column."""
+    """Turn seconds, from the origin for points in time, into times like those of a column.
+
+    `nan` becomes a missing one.
+    """
     _, per_second = _count_times(column)
     start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
-    return _like(column, _whole(np.multiply(numbers, per_second)) + start)
+    unknown = np.isnan(numbers)
+    counted = _whole(np.multiply(np.where(unknown, 0.0, numbers), per_second)) + start
+    made = _like(column, counted)
+    return pd.Series(made).mask(unknown).array if unknown.any() else made
 
 
 def times_around(

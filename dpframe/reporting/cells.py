@@ -22,7 +22,8 @@ MOST_ROWS = 200
 _PLACES = 6  # digits after the point, at most
 _HUGE = 1e15  # numbers from here on are shown with an exponent
 _WIDTH = 100.0  # of a drawing, in units of its own
-_ALL = 100  # an interval of percentages that says nothing
+UNKNOWN = "unknown"
+"""Stands for a number whose interval is all that is possible."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Bar:
     Parameters
     ----------
     zero, value, low, high
-        The places.
+        The places; zero is where bars start, at 0 or at the bound of a mean that is next to 0.
     inner_low, inner_high
         Those of the interval for the noise alone, where the other one holds the error of a sample.
     """
@@ -86,8 +87,13 @@ def cells_of(
     origin: int | None,
     percents: Sequence[str] | None,
     inner: pd.DataFrame | None = None,
+    *,
+    base: float,
 ) -> list[CellView]:
-    """Return the cells of a released column; inner ends are those for the noise alone."""
+    """Return the cells of a released column; inner ends are those for the noise alone.
+
+    Bars start at a base.
+    """
     shown = values.iloc[:MOST_ROWS]
     percents = [""] * len(shown) if percents is None else percents
     if ends is None:
@@ -98,10 +104,11 @@ def cells_of(
     parts = (shown, low, high, *alone)
     numbers = np.array([in_seconds(part, origin) for part in parts], np.float64)
     cells = []
-    rows = zip(shown, low, high, strict=True)
-    for texts, number, bar, share in zip(rows, numbers.T, _bars(numbers), percents, strict=True):
+    rows, bars = zip(shown, low, high, strict=True), _bars(numbers, base)
+    for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
+        value = value or (UNKNOWN if lowest else "")
         within = f"{lowest} to {highest}" if value and lowest else ""
         reach = max(width, number[2] - number[0])  # a count below 0 is outside
         drowned = origin is None and bool(reach >= abs(number[0]))
@@ -117,20 +124,18 @@ def percent_texts(of_total: pd.DataFrame) -> list[str]:
 
 def _percent_text(estimate: float, low: float, high: float) -> str:
     if math.isnan(estimate):
-        return ""
-    if not high - low < _ALL:
-        return "unknown"
+        return "" if math.isnan(low) else UNKNOWN
     return f"{estimate:.1f} % ({low:.1f} to {high:.1f})"
 
 
-def _bars(numbers: np.ndarray) -> list[Bar | None]:
-    """Return drawings of values and intervals on one scale, which holds 0."""
+def _bars(numbers: np.ndarray, base: float) -> list[Bar | None]:
+    """Return drawings of values and intervals on one scale, which holds the base of bars."""
     finite = numbers[np.isfinite(numbers)]
-    least, most = min(finite.min(initial=0.0), 0.0), max(finite.max(initial=0.0), 0.0)
+    least, most = finite.min(initial=base), finite.max(initial=base)
     if not 0 < most - least < math.inf:
         return [None] * numbers.shape[1]
     places = _WIDTH * (numbers - least) / (most - least)
-    zero = _WIDTH * -least / (most - least)
+    zero = _WIDTH * (base - least) / (most - least)
     return [Bar(zero, *place.round(2)) if np.isfinite(place).all() else None for place in places.T]
 
 
@@ -204,7 +209,7 @@ def _side_by_side(
         pairs = [_column(*table, place, shown) for table in tables]
         values = pd.concat([value for value, _ in pairs], ignore_index=True)
         ends = pd.concat([end for _, end in pairs], ignore_index=True)
-        cells = cells_of(values, ends, part.origin, None)
+        cells = cells_of(values, ends, part.origin, None, base=part.base)
         columns.append([cells[at :: len(shown)] for at in range(len(shown))])
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return SideView(
@@ -323,5 +328,6 @@ def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
         ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
         value, first, last = (number_text(end, width) for end in ends)
-        texts.append(f"{value}{unit} ({first} to {last})" if value else "")
+        text = f"{value}{unit} ({first} to {last})" if value else UNKNOWN
+        texts.append(text if first else "")
     return texts

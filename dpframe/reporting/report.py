@@ -3,6 +3,7 @@
 The page is a single file of HTML. It needs no network and no script, in no browser.
 """
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,19 +26,23 @@ from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.html import percent as in_percent
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.log import Protected
+from dpframe.ledger.log import Entry, Protected
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
+from dpframe.privacy.neighbors import Neighboring
 from dpframe.public import public_call
 from dpframe.reporting.cells import SideView, compare_tables, put_side_by_side
+from dpframe.reporting.costs import loss_of_parts
 from dpframe.reporting.tables import TableView, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
 _FALSE_POSITIVES = (0.01, 0.05, 0.1)
 _MOST_ENTRIES = 50  # of a ledger that are shown
+_MOST_YEARS = 3  # of releases by part of the data
+_MOST_NOISE = 0.5  # of the counts and sums of a table that is worth publishing
 
 
 @public_call
@@ -187,6 +192,18 @@ class _Published:
         """Whether the same was declared about all of its releases."""
         return all(view.facts == self.views[0].facts for view in self.views)
 
+    @property
+    def noise_alone(self) -> tuple[int, int]:
+        """How many counts and sums may be noise alone, and how many are shown."""
+        drowned, shown = zip(*(view.noise_alone for view in self.views), strict=True)
+        return sum(drowned), sum(shown)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether most counts and sums may be noise alone."""
+        drowned, shown = self.noise_alone
+        return drowned > _MOST_NOISE * shown
+
 
 def _published(
     name: str | None, frame: pd.DataFrame, views: Sequence[TableView], level: float
@@ -319,21 +336,42 @@ def _guarantees(
         name = "everything charged to the ledger, now and later"
         guarantee = Guarantee(float(budget.epsilon), float(budget.delta))
         rows.append(_row(name, promise, guarantee, relation, others))
+        if part:
+            rows += _of_years(status, relation)
+    return rows
+
+
+def _of_years(status: BudgetStatus, relation: Neighboring) -> list[_Row]:
+    """Say what somebody loses who is in every part of the data that a year released of."""
+    part = status.chain.part if status.chain else None
+    by_year: dict[str, list[Entry]] = {}
+    for entry in status.entries:
+        by_year.setdefault(entry.released_at[:4], []).append(entry)
+    rows = []
+    for year, entries in list(by_year.items())[-_MOST_YEARS:]:
+        times = len({entry.part for entry in entries} - {None})
+        guarantee = loss_of_parts(entries, max(times, 1))
+        if guarantee is not None and times > 1:
+            name = f"all releases of {year}, for somebody in all {times} of their parts by {part}"
+            promise = [*_amounts_of(guarantee), "if amounts were settled before the first answer"]
+            rows.append(_row(name, promise, guarantee, relation))
     return rows
 
 
 def _promise(release: Release) -> list[str]:
     """Say what is promised: an epsilon and a delta, of Gaussian noise those at a usual delta."""
-    loss = release.privacy_loss
-    epsilon, delta = loss.epsilon, loss.delta
-    notes = []
-    if epsilon is None or delta is None:
-        delta = _USUAL_DELTA
-        epsilon = gaussian_epsilon(delta, loss.mu)
-        delta += loss.extra_delta
+    joint = ["shared by all queries released together"] * release.privacy_loss.joint
+    return [*_amounts_of(_guarantee(release)), *joint]
+
+
+def _amounts_of(guarantee: Guarantee) -> list[str]:
+    """Say an epsilon and a delta; where mu alone is known, those at a usual delta."""
+    epsilon, delta, notes = guarantee.epsilon, guarantee.delta, []
+    if math.isinf(epsilon):
+        epsilon = gaussian_epsilon(_USUAL_DELTA, guarantee.mu)
+        delta = _USUAL_DELTA + guarantee.extra_delta
         notes = ["Gaussian noise: each delta has an epsilon of its own"]
-    joint = ["shared by all queries released together"] * loss.joint
-    return [f"({_most(epsilon)}, {_most(delta)})-differentially private", *notes, *joint]
+    return [f"({_most(epsilon)}, {_most(delta)})-differentially private", *notes]
 
 
 def _most(amount: float) -> str:

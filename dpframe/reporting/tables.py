@@ -7,6 +7,7 @@ from typing import assert_never
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.cells.reduce import apart
 from dpframe.cells.verify import Shown, look
@@ -14,8 +15,7 @@ from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
-from dpframe.certificates.parts import GroupingPart
-from dpframe.certificates.table_parts import TablePart
+from dpframe.certificates.parts import GroupingPart, TablePart
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
@@ -30,6 +30,7 @@ from dpframe.reporting.cells import (
     number_text,
     percent_texts,
 )
+from dpframe.reporting.costs import cost_lines
 
 
 def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
@@ -215,12 +216,15 @@ class ColumnView:
         Of which level its intervals are; empty: there are none, and no drawings.
     percent
         Of what its percentages are, and of which level their intervals; empty: there are none.
+    is_total
+        Whether it counts or adds up rows.
     """
 
     name: str
     about: str
     intervals: str = ""
     percent: Sequence[str] = ()
+    is_total: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,6 +255,8 @@ class TableView:
         What is shown of it.
     hidden
         How many rows are not shown.
+    text
+        All rows as text, with intervals, where some are not shown.
     facts
         What was declared about it: pairs of a name and lines.
     notes
@@ -265,6 +271,7 @@ class TableView:
     columns: Sequence[ColumnView] = ()
     rows: Sequence[RowView] = ()
     hidden: int = 0
+    text: str = ""
     facts: Sequence[tuple[str, list[str]]] = ()
     notes: Sequence[str] = ()
 
@@ -297,6 +304,18 @@ class TableView:
     def has_drowned(self) -> bool:
         """Whether a number is marked."""
         return any(cell.drowned for row in self.rows for cell in row.cells)
+
+    @property
+    def noise_alone(self) -> tuple[int, int]:
+        """How many counts and sums may be noise alone, and how many are shown."""
+        totals = [place for place, column in enumerate(self.columns) if column.is_total]
+        drowned = [row.cells[place].drowned for row in self.rows for place in totals]
+        return sum(drowned), len(drowned)
+
+    @property
+    def costs(self) -> list[str]:
+        """How to recompute what the release costs."""
+        return cost_lines(self.release)
 
 
 def tables_of(
@@ -374,12 +393,14 @@ def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> Tab
     labels = [map(str, index.get_level_values(at)) for at in range(index.nlevels)]
     by_row = zip(*(cells for _, cells in columns), strict=True) if columns else [()] * len(index)
     rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, by_row, strict=True)]
+    hidden = len(table) - len(rows)
     return replace(
         view,
         keys=["" if key is None else str(key) for key in table.index.names],
         columns=[column for column, _ in columns],
         rows=rows,
-        hidden=len(table) - len(rows),
+        hidden=hidden,
+        text=_as_text(table, _intervals(shown, level)) if hidden else "",
         facts=[
             *facts_of(shown.certificate.release, view.carried.table),
             *([("cells shown", shown.lines())] if shown.lines() else []),
@@ -421,10 +442,23 @@ def _columns(
             places, said = beside.percent[place]
             share = table.iloc[:, places]
         percents = None if share is None else percent_texts(share)
-        cells = cells_of(values, ends, parts[place].origin, percents, inner)
-        what = words.about_kind(parts[place])
-        columns.append((ColumnView(str(label), what, about, said if percents else ()), cells))
+        part = parts[place]
+        cells = cells_of(values, ends, part.origin, percents, inner, base=part.base)
+        view = ColumnView(
+            str(label),
+            words.about_kind(part),
+            about,
+            said if percents else (),
+            is_total=part.form.is_total,
+        )
+        columns.append((view, cells))
     return columns
+
+
+def _as_text(table: pd.DataFrame, bars: pd.DataFrame | None) -> str:
+    """Write all rows, with their intervals, separated by commas."""
+    whole = table if bars is None else pd.concat([table, bars], axis=1)
+    return "\n".join(map(visible, whole.to_csv().split("\n")))
 
 
 def _intervals(shown: Shown, level: float) -> pd.DataFrame | None:

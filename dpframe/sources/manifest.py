@@ -5,17 +5,169 @@ certificate keep; files are private.
 """
 
 import json
-from collections.abc import Hashable, Mapping
+import operator
+import os
+import re
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
+from glob import glob
 from hashlib import sha256
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
+from dpframe.errors import DeclarationError
 from dpframe.ledger.log import SourceFacts
-from dpframe.sources.listing import FileId
 from dpframe.sources.match import known_of
+
+LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
+"""File systems of pyarrow that are disks of this machine."""
+
+_HIDDEN = re.compile("(^|/)[._]")  # names that pyarrow leaves out, too
+_WILDCARD = re.compile(r"[*?\[]")
+
+
+class FileId(NamedTuple):
+    """A file, however it is named.
+
+    Parameters
+    ----------
+    place
+        Device and inode on a disk; kind of the store and key elsewhere.
+    path
+        How it is named.
+    """
+
+    place: Hashable
+    path: str
+
+
+def identify_file(path: str, filesystem: Any = None) -> FileId:
+    """Tell where a file is, whatever links and file systems lead there.
+
+    Parameters
+    ----------
+    path
+        The file.
+    filesystem
+        A file system of pyarrow; `None`: the disks of this machine.
+    """
+    inner, inside = filesystem, path
+    while inner is not None and inner.type_name == "subtree":
+        inner, inside = inner.base_fs, inner.base_path + inside
+    if inner is not None and inner.type_name not in LOCAL:
+        return FileId((inner.type_name, inside), path)
+    status = os.stat(inside)
+    if status.st_ino:  # not known on all systems
+        return FileId((status.st_dev, status.st_ino), path)
+    return FileId(os.path.realpath(inside), path)
+
+
+def check_read_once(files: Iterable[FileId], parameter: str = "path") -> tuple[FileId, ...]:
+    """Refuse to read a file twice: its rows would count twice, for the price of one.
+
+    Raises
+    ------
+    DeclarationError
+        If two names lead to one file.
+    """
+    seen: dict[Hashable, FileId] = {}
+    for file in files:
+        first = seen.setdefault(file.place, file)
+        if first is not file:
+            same = f"{file.path} is the same file as {first.path}"
+            how = f"{file.path} is listed twice" if file.path == first.path else same
+            rule = f"must name each file once: {how}"
+            way = "its rows would count twice. Leave one out, or remove the link."
+            raise DeclarationError(f"{parameter} {rule}, and {way}", parameter=parameter)
+    return tuple(seen.values())
+
+
+def resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
+    """Return a file system of pyarrow, with paths in it."""
+    from pyarrow import fs  # slow to import, and not always needed
+
+    if isinstance(path, list):
+        places = [resolve(one, filesystem) for one in path]
+        return (places[0][0] if places else fs.LocalFileSystem()), [one for _, one in places]
+    if isinstance(filesystem, str):
+        filesystem, _ = fs.FileSystem.from_uri(filesystem)
+    if filesystem is None:
+        return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    if type(filesystem).__name__ == "LocalFileSystem":  # that of fsspec reads no links
+        filesystem = fs.LocalFileSystem()
+    elif not isinstance(filesystem, fs.FileSystem):
+        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    return filesystem, filesystem.normalize_path(path)
+
+
+def list_files(filesystem: Any, path: str | list[str]) -> list[Any]:
+    """List files, those in folders but hidden ones; a request, as a rule."""
+    from pyarrow import fs  # slow to import, and not always needed
+
+    found = filesystem.get_file_info(path)
+    infos = found if isinstance(path, list) else [found]
+    if not isinstance(path, list) and found.type == fs.FileType.Directory:
+        base = found.path.rstrip("/")
+        inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
+        infos = [info for info in inside if info.is_file]
+        infos = [info for info in infos if not _HIDDEN.search(info.path.removeprefix(base))]
+    absent = [info.path for info in infos if not info.is_file]
+    if absent:
+        raise FileNotFoundError(absent[0])
+    return sorted(infos, key=operator.attrgetter("path"))
+
+
+def expand(place: Path | str, store: Any = None) -> list[Any]:
+    """List the files that a pattern stands for; a name that is there stands for itself.
+
+    Parameters
+    ----------
+    place
+        A path on a disk, or a text for what is in a store.
+    store
+        The file system of pyarrow that it is in; `None`: the one that the text implies.
+    """
+    if isinstance(place, str):
+        return _in_store(place, store)
+    if place.exists():
+        return [place]
+    return [Path(name) for name in sorted(glob(str(place), recursive=True))]
+
+
+def _in_store(pattern: str, store: Any) -> list[str]:
+    """List the files in a store that a pattern stands for, if it has wildcards; none match a /.
+
+    What follows a ? in an address, such as `s3://bucket/a?region=eu-west-1`, says how it is opened.
+    """
+    head, mark, options = pattern.partition("?") if store is None else (pattern, "", "")
+    wildcard = _WILDCARD.search(head)
+    if wildcard is None:
+        return [pattern]
+    from pyarrow import fs  # slow to import, and not always needed
+
+    folder = head[: wildcard.start()].rpartition("/")[0]
+    base = folder
+    if store is None:
+        store, base = fs.FileSystem.from_uri(f"{folder}{mark}{options}")
+    infos = store.get_file_info(fs.FileSelector(base, recursive=True))
+    inside = sorted(info.path.removeprefix(base.rstrip("/")) for info in infos)
+    wanted = head.removeprefix(folder).split("/")
+    return [f"{folder}{one}{mark}{options}" for one in inside if _is_like(one.split("/"), wanted)]
+
+
+def _is_like(parts: list[str], wanted: list[str]) -> bool:
+    """Whether a path is what a pattern says, folder by folder; ** is any number of folders."""
+    if not wanted:
+        return not parts
+    if wanted[0] == "**":
+        return any(_is_like(parts[n:], wanted[1:]) for n in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _is_like(parts[1:], wanted[1:])
+
 
 _IN_MEMORY = ("pandas", "dask")
 _GUESSED = ("datetime64", "timedelta64", "period", "interval")  # of Python objects, by pandas

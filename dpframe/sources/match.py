@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, assert_never
 import numpy as np
 import pandas as pd
 
-from dpframe.columns.values import public_type
+from dpframe.columns.times import instants, wall_times
+from dpframe.columns.values import numbers, public_type, texts
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
@@ -22,6 +23,7 @@ from dpframe.queries.query import OutputSpec, Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 from dpframe.queries.timescale import moment_of
+from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, leaves
 
 Types: TypeAlias = Callable[[Hashable], str | None]
 """Names the public type of a column; `None` where one cell may have decided on it."""
@@ -289,11 +291,9 @@ def claims(declaration: Declaration, asked: Any) -> Iterator[Claim]:
 
 def _of_output(declaration: Declaration, output: OutputSpec) -> Iterator[Claim]:
     """Ask for values with an order, and bounds of their kind."""
-    labels = [output.column] if output.of_column else []
-    labels += [output.other] if output.of_pair else []
     parameter = "columns" if output.form.family else "column"
-    for label in labels:
-        yield Claim(label, parameter, _ORDERED, "its {} is asked for", output.statistic)
+    for label in output.columns:
+        yield Claim(label, parameter, _ORDERED, "its {} is asked for", output.form.name)
         bounds: Any = output.bounds.get(label, declaration.column(label).bounds)
         if bounds is not None:
             yield _of_ends(label, "bounds", bounds)
@@ -433,3 +433,30 @@ def _with_midnights(held: Iterable[str]) -> kinds.Kinds:
 
 def _listed(held: Iterable[str]) -> str:
     return " and ".join(sorted(held))
+
+
+def constants_compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
+    """Find the constants that a condition compares with a name."""
+    for found in leaves(condition.root):
+        match found:
+            case Membership(Name(label), items):
+                yield from ((label, item) for item in items)
+            case Compare(_, Name(label), Constant(constant)) | Compare(
+                _, Constant(constant), Name(label)
+            ):
+                yield label, constant
+
+
+def may_match(values: pd.Series, constant: float | str) -> bool:
+    """Tell whether a value is of a kind that conditions compare with a constant."""
+    if not isinstance(constant, str):
+        return not np.isnan(numbers(values)).all()
+    return any(text is not None for text in texts(values)) or _may_be_time(values, constant)
+
+
+def _may_be_time(values: pd.Series, constant: str) -> bool:
+    moment = moment_of(constant)
+    if moment is None:
+        return False
+    _, valid = wall_times(values) if moment.tzinfo is None else instants(values)
+    return bool(valid.any())

@@ -28,7 +28,6 @@ from dpframe.statistics.form import (
     rows_of,
 )
 
-_SPAN = 2.5  # standard errors: a 95 % interval around a bound, of any law, ends before that
 _LEAST_ROOT = 1e-6  # of a standard deviation, in half widths, where its slope is taken
 _M = np.linspace(-1, 1, 41)
 _MEANS = np.concatenate([[-1.0, 1.0], _M])
@@ -109,17 +108,13 @@ class ValueSum(_Total):
 
 @dataclass(frozen=True)
 class ValueMean(Statistic):
-    """The mean of values, `S / N`.
-
-    Where 2.5 standard errors span the bounds, a 95 % interval around either bound reaches the other
-    one: any mean is possible, and `S / N` is noise, mostly beyond a bound. The estimate is then the
-    center, and its error the width.
-    """
+    """The mean of values, `S / N`."""
 
     name = "mean"
     family = (ROWS, Y)
     called = "mean"
     interval: ClassVar[IntervalMethod] = "test"
+    largest_error = 2.0
     is_mean = True
     of_numbers = False
     to_sample = "Release it as dpf.mean(..., sampling=True)."
@@ -168,13 +163,6 @@ class ValueMean(Statistic):
     def place(self, value: np.ndarray) -> np.ndarray:
         """Go from the center of the bounds."""
         return self.column.center + self.unit * value
-
-    def settle(self, value: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, Value]:
-        """Return the center, and the width for an error, where any mean is possible."""
-        low, high = self.ends
-        unknown = (error * _SPAN >= high - low) & (error > 0)
-        limit = np.where(unknown, (high - low) / np.where(unknown, error, 1.0), 1.0)
-        return np.where(unknown, 0.0, value), limit
 
     def spread(self, totals: Totals[Any]) -> SamplingSpread:
         """Return the variance of `a S - b N`: the sum of `(a y - b)^2`.

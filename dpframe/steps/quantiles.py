@@ -31,7 +31,6 @@ from dpframe.queries.quantiles import (
     read_quantiles,
 )
 from dpframe.queries.timescale import as_moment
-from dpframe.strategies.prefixes import prefix_products
 
 
 @overload
@@ -288,8 +287,7 @@ def _sum(found: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, fl
             weights[edge + 1] = weights.get(edge + 1, 0.0) + sign * part
     edges, own = np.array(sorted(weights)), np.array([weights[edge] for edge in sorted(weights)])
     at, other = np.triu_indices(len(edges))
-    products = prefix_products(found.known.sizes, edges[at], edges[other])
-    covariances = products.variances(found.known.tau, found.known.rounding)
+    covariances = found.known.edge_covariances(edges[at], edges[other])
     twice = np.where(at == other, 1.0, 2.0)
     variance = float((twice * own[at] * own[other] * covariances).sum())
     return below_edges(found.rows)[:, edges] @ own, math.sqrt(max(variance, 0.0))

@@ -14,7 +14,7 @@ from dpframe.cells.verify import Shown, look, look_with
 from dpframe.certificates import definitions
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import check_recorded
-from dpframe.certificates.table_parts import NO_ALIAS
+from dpframe.certificates.parts import NO_ALIAS
 from dpframe.derived.table import attach_computed, computed_again
 from dpframe.errors import CertificateError, QueryError, a_type
 from dpframe.inference import intervals
@@ -22,7 +22,7 @@ from dpframe.inference.ranges import Read, quantiles_read
 from dpframe.inference.selection import ChosenCells
 from dpframe.ledger.ledger import Ledger
 from dpframe.public import public_call
-from dpframe.steps.concat import concat
+from dpframe.steps.rename import concat
 
 _ANOTHER = "this table was not made from that release. Give the one that it was made from."
 

@@ -56,14 +56,14 @@ from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.linear import LinearDesign
 from dpframe.strategies.possible import sum_layers
 from dpframe.strategies.shares import as_shares, best_shares, starts_of
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import MarginStructure
 
-_ROUNDING = 1 / 12
+_ROUNDING = 1 / 12  # variance of rounding to whole numbers
 _ABOVE = 1 + 2.0**-46  # of some dozens of roundings, each by 2**-53 at most
 _MOST_EXACT = 16  # axes whose patterns of differences are compared in whole numbers
 _MOST_AXES = 20  # and those whose patterns are compared at all
 
-_ABOVE_SHARE = 1 + 2.0**-48
+_ABOVE_SHARE = 1 + 2.0**-48  # puts a quotient above the real number
 _LEAST_SHARE = 1e-4  # of an even one, so that no noise is out of range
 
 
@@ -178,13 +178,13 @@ class Lattice:
 
     def describe(
         self, table: int, taus: Mapping[Layer, float], scale: float, rounding: float
-    ) -> Structure:
+    ) -> MarginStructure:
         """Say what the covariance of the cells of a table is, by the position of the table."""
         axes = self.domain.margins[table]
         own = list(subsets(self.tables[table]))
         layers = tuple(tuple(axes.index(axis) for axis in layer) for layer in own)
         tau = tuple(scale * taus[layer] for layer in own)
-        return Structure("margins", self.shape(axes), layers, tau, rounding)
+        return MarginStructure("margins", self.shape(axes), layers, tau, rounding)
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
@@ -297,7 +297,7 @@ class ContrastLayers(Layers):
         parts = self._variances
         return [math.sqrt(variance * scale**2 + _ROUNDING * rounded) for variance, rounded in parts]
 
-    def describe(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> MarginStructure:
         """Say what the covariance of the cells of a table is."""
         return self.lattice.describe(table, self._taus, scale, _ROUNDING)
 
@@ -414,7 +414,7 @@ class TableLayers(Layers):
         squares = {layer: tau**2 for layer, tau in _taus(self, scale).items()}
         return [math.sqrt(self.lattice.variance(table, squares)) for table in self.lattice.tables]
 
-    def describe(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> MarginStructure:
         """Say what the covariance of the cells of a table is."""
         return self.lattice.describe(table, _taus(self, scale), 1.0, 0.0)
 

@@ -23,9 +23,9 @@ from dpframe.strategies.base import Layers
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.shares import as_shares, best_shares
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.structure import MarginStructure
 
-_ABOVE = 1 + 2.0**-48
+_ABOVE = 1 + 2.0**-48  # puts a product above the real number
 _LEAST_PRECISION = 1e-5  # of an even one: with less, floats do not restore exact cells
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and all tables are alike
 _LEAST_LOG = -9.0  # of a share that is tried
@@ -99,11 +99,13 @@ class SumLayers(Layers):
         variances = _solver(self, scale).variances
         return [math.sqrt(variances[at].mean()) for at in self.wanted]
 
-    def describe(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> MarginStructure:
         """Say what the covariance of the cells of a table is."""
         cells = tuple(_positions(self.domain).tolist())
         tau, table = tuple(self.taus(scale)), self.wanted[table]
-        return Structure("sums", self.domain.sizes, self.axes, tau, 0.0, cells=cells, table=table)
+        return MarginStructure(
+            "sums", self.domain.sizes, self.axes, tau, 0.0, cells=cells, table=table
+        )
 
     def taus(self, scale: float) -> list[float]:
         """Return the standard deviations of the noise of all tables."""

@@ -1,14 +1,10 @@
 """Ordered bins as leaves of a tree: numbers of rows in any range.
 
-With Gaussian noise (`ContrastTree`)
-    All children of a node of layer l are compared by contrasts h of integers, with noise of scale
-    `tau_l |h|`. One row moves the layer by `(1 - 1 / b_l) / tau_l^2`, with b_l the number of
-    children, and the total by `1 / tau_0^2`. If the layer adds `Q_l tau_l^2` to the mean variance
-    of numbers of rows below an edge, `tau_l^2 ~ sqrt((1 - 1 / b_l) / Q_l)` is best (Cauchy and
-    Schwarz).
-
-    Rows in two bins whose nodes part at layer l share what the total and the layers before move,
-    less `1 / (b_l tau_l^2)`.
+With Gaussian noise (`MatrixTree`)
+    The children of the root are measured by a matrix of integers, and those of every other node by
+    one that tells what they differ by: the best ones for the sums wanted, see `ordered`. Up to 128
+    bins there is the root alone. With `V_l` the mean square error that level l adds for columns of
+    length 1, these lengths are best as the fourth root of `V_l` (Cauchy and Schwarz).
 
 With Laplace noise (`NodeTree`)
     The rows under every node are counted, with noise of one scale for each level of the tree, and
@@ -17,11 +13,13 @@ With Laplace noise (`NodeTree`)
     precision `sum_{k >= l} p_k n_k / n_l`. Two rows in bins that part at the root share its count.
 """
 
+import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -31,175 +29,141 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent
 from dpframe.strategies.base import Layers, Workload
-from dpframe.strategies.contrasts import (
-    contrasts,
-    restore_totals,
-    squared_lengths,
-    sums_and_contrasts,
-)
+from dpframe.strategies.contrasts import restore_totals, sums_and_contrasts
 from dpframe.strategies.layered import LayeredDesign, measure_in_layers
-from dpframe.strategies.prefixes import mean_products
-from dpframe.strategies.structure import Structure
+from dpframe.strategies.ordered import TreeLevel, Window, plan_levels, sizes_of
+from dpframe.strategies.prefixes import mean_products, prefix_products
+from dpframe.strategies.structure import TreeStructure
 
 _ABOVE = 1 + 2.0**-46  # puts a product of a few roundings above the real number
-_ROUNDING = 1 / 12
-_MOST_PADDED = 2**18  # of more bins, only one tree is looked at
+_ROUNDING = 1 / 12  # variance of rounding to whole numbers
 
 _LEAST_SHARE = 1e-3  # levels with less are not counted
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels are alike
-_MOST_LEVELS = 6
+_MOST_LEVELS = 6  # that are tried; more never won
 _LEAST_PART = 1e-9  # of a precision, which a level that is counted adds
-_ROUNDS = 200
+_ROUNDS = 200  # of the fixed point; it converges far sooner
 
 _Rated = tuple[float, tuple[int, ...], tuple[float, ...]]  # error, sizes and noise of a tree
 
 
 def design(workload: Workload, law: Law) -> LayeredDesign | None:
-    """Plan ranges with contrasts, or with pure noise by nodes; `None` where none are wanted."""
+    """Plan ranges by matrices, or with pure noise by nodes; `None` where none are wanted."""
     if not workload.ranges or law.inside == "max":
         return None
     bins = workload.domain.dimensions[-1].size
+    window = workload.window
+    if isinstance(window, int):
+        window = min(window, bins)
     groups = workload.cells // bins
     tree: Layers
     if law.norm == 1:
-        tree = NodeTree(*plan_nodes(bins), bins, groups, law)
+        tree = NodeTree(*plan_nodes(bins, window), bins, groups, law, window)
     else:
-        tree = ContrastTree(*plan_contrasts(bins), bins, groups)
+        tree = MatrixTree(plan_levels(sizes_of(bins), window), bins, groups, window)
     return measure_in_layers(workload, independent.design(workload, law), tree)
 
 
 class _Tree(Layers, Protocol):
     """A tree for each group: its errors follow from what is said of its covariance."""
 
-    sizes: tuple[int, ...]
     bins: int
+    window: Window
 
     def deviations(self, scale: float) -> list[float]:
-        """Return the standard deviation of a bin, the largest by rounding."""
+        """Return the largest standard deviation of a bin."""
         return [self.describe(0, scale).deviation]
 
     def errors_to_compare(self, scale: float) -> list[float]:
-        """Return the root of the mean variance of numbers of rows below an edge."""
-        found, noise = mean_products(self.sizes, self.bins), self.describe(0, scale)
-        return [math.sqrt(found.variances(noise.tau, noise.rounding)[0])]
+        """Return the root of the mean variance of the sums wanted, or for all ranges of ends."""
+        known = self.describe(0, scale)
+        mean = mean_products(known.edge_products, known.leaves, self.bins, self.window)
+        return [math.sqrt(float(mean @ np.square(known.tau)))]
+
+    def describe(self, table: int, scale: float) -> TreeStructure:
+        """Say what the covariance of the bins is, the same in all groups."""
 
 
 @dataclass(frozen=True, eq=False)
-class ContrastTree(_Tree):
-    """The total of all bins, and contrasts of the children of every node, for each group.
+class MatrixTree(_Tree):
+    """Integer combinations of the children of every node, for each group.
 
     Parameters
     ----------
-    sizes
-        How many children nodes have, from the root down. Leaves beyond the last bin are empty.
-    tau
-        The scale of the noise of each layer, for contrasts of length 1; the total first.
+    levels
+        How children are measured, from the root down. Leaves beyond the last bin are empty.
     bins
         Number of bins.
     groups
         Number of groups, with a tree each.
+    window
+        Which sums are wanted.
     """
 
-    sizes: tuple[int, ...]
-    tau: tuple[float, ...]
+    levels: tuple[TreeLevel, ...]
     bins: int
     groups: int
+    window: Window = None
 
     @cached_property
     def kernel(self) -> Kernel:
         """What rows of different bins share."""
-        precisions = [1 / Fraction(tau) ** 2 for tau in self.tau]
-        shared, least = precisions[0], precisions[0]
-        for size, precision in zip(self.sizes, precisions[1:], strict=True):
-            least = min(least, shared - precision / size)
-            shared += precision * Fraction(size - 1, size)
-        return Kernel(shared, least)
+        whole, above, least = 0, 0, []
+        for level in self.levels:
+            shared = level.matrix.T @ level.matrix
+            own = np.diag(shared)
+            others = shared[~np.eye(level.size, dtype=bool)]
+            least += [above + int(others.min())] if len(others) else []
+            whole += int(own.max())
+            above += int(own.min())
+        return Kernel(Fraction(whole), Fraction(min(least, default=whole)))
 
     @cached_property
     def profile(self) -> np.ndarray:
-        """The noise scales `tau |h|` of a tree, rounded up, for one tree after the other."""
-        parts, nodes = [np.array([self.tau[0] * _ABOVE])], 1
-        for size, tau in zip(self.sizes, self.tau[1:], strict=True):
-            parts.append(np.tile(tau * np.sqrt(squared_lengths(size)[1:]) * _ABOVE, nodes))
-            nodes *= size
-        return np.tile(np.concatenate(parts), self.groups)
+        """All integers have noise of one scale."""
+        return np.ones(self.groups * sum(self._rows))
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
-        """Return the total and the contrasts of each tree, from the root down."""
-        sums, found = fill_leaves(totals, self.bins, math.prod(self.sizes)), []
-        for size in reversed(self.sizes):
-            along = contrasts(sums.reshape(self.groups, -1, size), [2])
-            found.append(along[:, :, 1:].reshape(self.groups, -1))
-            sums = along[:, :, 0]
-        return np.concatenate([sums, *reversed(found)], axis=1).ravel()
+        """Return what is measured of each tree, from the root down."""
+        sums, found = fill_leaves(totals, self.bins, self._leaves), []
+        for level in reversed(self.levels):
+            children = sums.reshape(self.groups, -1, level.size)
+            found.append((children @ level.matrix.T).reshape(self.groups, -1))
+            sums = children.sum(axis=2)
+        return np.concatenate(found[::-1], axis=1).ravel()
 
     def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
-        """Return the numbers in all bins; no scale changes how contrasts are read."""
-        left = measured.reshape(self.groups, -1)
-        sums, left = left[:, :1].astype(np.float64), left[:, 1:]
-        for size in self.sizes:
-            shape = self.groups, sums.shape[1], size - 1
-            own, left = left[:, : shape[1] * shape[2]], left[:, shape[1] * shape[2] :]
-            both = np.concatenate([sums[:, :, None], own.reshape(shape)], axis=2)
-            sums = restore_totals(both, [2]).reshape(self.groups, -1)
+        """Return the numbers in all bins; no scale changes how matrices are read."""
+        ends = np.cumsum(self._rows)[:-1]
+        parts = np.split(measured.reshape(self.groups, -1), ends, axis=1)
+        sums = np.zeros((self.groups, 1))
+        for level, part in zip(self.levels, parts, strict=True):
+            apart = part.reshape(self.groups, sums.shape[1], -1) @ level.reading.T
+            sums = (sums[:, :, None] / level.size + apart).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
 
-    def describe(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> TreeStructure:
         """Say what the covariance of the bins is, the same in all groups."""
-        tau = tuple(scale * one for one in self.tau)
-        return Structure("tree", self.sizes, layers_of(self.sizes), tau, _ROUNDING)
+        deviation = math.hypot(scale, math.sqrt(_ROUNDING))
+        tau = tuple(deviation * level.tau for level in self.levels)
+        weights = tuple(level.weights for level in self.levels)
+        return TreeStructure(tuple(level.size for level in self.levels), tau, weights, self.window)
 
+    @property
+    def _leaves(self) -> int:
+        return math.prod(level.size for level in self.levels)
 
-def layers_of(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Name the layers of a tree: none for the total, then the levels of the nodes."""
-    return ((), *((level,) for level in range(1, len(sizes) + 1)))
+    @property
+    def _rows(self) -> list[int]:
+        """How many integers are measured at each level."""
+        nodes = itertools.accumulate((level.size for level in self.levels), operator.mul, initial=1)
+        return [n * len(level.matrix) for n, level in zip(nodes, self.levels, strict=False)]
 
 
 def fill_leaves(totals: np.ndarray, bins: int, leaves: int) -> np.ndarray:
     """Return totals with one row per tree, and empty leaves at the end."""
     table = totals.reshape(-1, bins)
     return np.pad(table, ((0, 0), (0, leaves - bins))) if leaves > bins else table
-
-
-@lru_cache
-def plan_contrasts(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return the tree of the least error, and the scales of its layers."""
-    found = (_scale_layers(_factors(leaves), bins) for leaves in _sizes(bins))
-    return min(found, key=lambda one: one[0])[1:]
-
-
-def _scale_layers(sizes: tuple[int, ...], bins: int) -> _Rated:
-    """Return the mean variance of a tree where a row moves it by 1, and its scales."""
-    counted = mean_products(sizes, bins).of_noise[0]
-    moved = np.array([1.0, *(1 - 1 / size for size in sizes)])
-    roots = np.sqrt(moved * counted)
-    tau = np.sqrt(roots.sum() * moved / roots)
-    return float(roots.sum() ** 2), sizes, tuple(tau.tolist())
-
-
-def _sizes(bins: int) -> Iterator[int]:
-    """Return the numbers of leaves to compare: all bins, or some more, in small factors alone."""
-    yield bins
-    most = 1 << (bins - 1).bit_length()
-    power = 1
-    while power <= most and bins <= _MOST_PADDED:
-        leaves = power << max(-(-bins // power) - 1, 0).bit_length()
-        if bins < leaves <= most:
-            yield leaves
-        power *= 3
-    if bins > _MOST_PADDED:
-        yield most
-
-
-def _factors(number: int) -> tuple[int, ...]:
-    """Return the prime factors, the smallest first."""
-    found, prime = [], 2
-    while prime * prime <= number:
-        while number % prime == 0:
-            found.append(prime)
-            number //= prime
-        prime += 1
-    return (*found, number) if number > 1 else tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +182,8 @@ class NodeTree(_Tree):
         Number of groups, with a tree each.
     law
         Law of the noise.
+    window
+        Which sums are wanted.
     """
 
     sizes: tuple[int, ...]
@@ -225,6 +191,7 @@ class NodeTree(_Tree):
     bins: int
     groups: int
     law: Law
+    window: Window = None
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -270,11 +237,10 @@ class NodeTree(_Tree):
             sums = restore_totals(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
 
-    def describe(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> TreeStructure:
         """Say what the covariance of the bins is, the same in all groups."""
         precisions = _of_layers(self.sizes) @ self._precisions(scale)
-        tau = tuple(float(one) for one in precisions**-0.5)
-        return Structure("tree", self.sizes, layers_of(self.sizes), tau, 0.0)
+        return TreeStructure(self.sizes, tuple(map(float, precisions**-0.5)))
 
     @cached_property
     def _nodes(self) -> list[int]:
@@ -309,7 +275,7 @@ def _of_layers(sizes: Sequence[int]) -> np.ndarray:
     return np.triu(leaves[None, :] / leaves[:, None])
 
 
-def node_weights(structure: Structure, leaves: np.ndarray) -> list[tuple[float, np.ndarray]]:
+def node_weights(structure: TreeStructure, leaves: np.ndarray) -> list[tuple[float, np.ndarray]]:
     """Return what the noise of the counts of each level adds to a weighted sum of leaves.
 
     That is the transpose of decoding by least squares. The precisions of the counts follow from
@@ -354,9 +320,9 @@ def node_weights(structure: Structure, leaves: np.ndarray) -> list[tuple[float, 
 
 
 @lru_cache
-def plan_nodes(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def plan_nodes(bins: int, window: Window = None) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return the tree of the least error, and the shares of its levels."""
-    found = (_share_levels(sizes, bins) for sizes in dict.fromkeys(_trees(bins)))
+    found = (_share_levels(sizes, bins, window) for sizes in dict.fromkeys(_trees(bins)))
     return min(found, key=lambda one: one[0])[1:]
 
 
@@ -385,13 +351,15 @@ def _powers(bits: int, levels: int) -> tuple[int, ...]:
     return (2 ** (bits // levels + 1),) * more + (2 ** (bits // levels),) * (levels - more)
 
 
-def _share_levels(sizes: tuple[int, ...], bins: int) -> _Rated:
+def _share_levels(sizes: tuple[int, ...], bins: int, window: Window) -> _Rated:
     """Return the mean variance of a tree at epsilon 1, and what its levels may move by.
 
     With continuous noise, a count has the precision `s^2 / 2`. Where shares are best, all have the
     same slope, or a smaller one and vanish: those with a larger one grow, until nothing changes.
     """
-    counted, of_layers = mean_products(sizes, bins).of_noise[0], _of_layers(sizes)
+    products = partial(prefix_products, sizes)
+    counted = mean_products(products, math.prod(sizes), bins, window)
+    of_layers = _of_layers(sizes)
     shares = np.full(len(sizes) + 1, 1 / (len(sizes) + 1))
     for _ in range(_ROUNDS):
         slopes = of_layers.T @ (counted / (of_layers @ (shares**2 / 2)) ** 2) * shares

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from dpframe.checker.noise import NEVER
+from dpframe.checker.measured import NEVER
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, PrivacyTestError
 from dpframe.forks import cached_property
@@ -299,7 +299,7 @@ def copy_of(noisy: Any) -> Any:
 
 
 INVARIANCE, CHARGE = "invariance", "charge"
-_SHOWN, _BEFORE = 100, 30
+_SHOWN, _BEFORE = 100, 30  # characters of a long text: all, and before what differs
 
 
 class Run(TestBlock):

@@ -37,7 +37,7 @@ from pathlib import Path
 import pandas as pd
 import dpframe as dpf
 from dpframe.jobs.commands import main
-from dpframe.jobs.released_files import read_released
+from dpframe.jobs.output_paths import read_released
 
 paths = [Path(line) for line in sys.stdin.read().splitlines()]
 good, paths = paths[0], paths[1:]

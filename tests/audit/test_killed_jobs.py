@@ -20,7 +20,7 @@ from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, main
 import dpframe as dpf
 from dpframe import Ledger
 from dpframe.jobs import commands as jobs
-from dpframe.ledger.runs import MOST_AGAIN
+from dpframe.ledger.leases import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
 
 pytestmark = [

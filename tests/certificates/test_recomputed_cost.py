@@ -80,6 +80,7 @@ def test_a_script_without_dpframe_finds_what_is_promised(name, relation, script)
         assert 0.6 < main / most < 1 + 1e-11
         assert name in ("box", "weights", "tables") or main / most > 0.999
         near = 0.01 if "found" in name else 1e-5  # part of that delta is not used
+        near = 1e-3 if name == "ranges" else near  # rows of other bins move a little more
         assert abs(epsilon / promised["epsilon"] - 1) < near or main / most < 0.999
         assert extra <= promised["extra_delta"] * (1 + 1e-11)
         assert extra >= 0.5 * promised["extra_delta"]

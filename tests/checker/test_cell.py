@@ -7,8 +7,7 @@ import pytest
 
 from dpframe.checker.cell import ONE_CELL, Cell
 from dpframe.checker.check import find_worst
-from dpframe.checker.measured import Measured, OddColumn, ProbedTotal, RowPlaces
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise, Measured, OddColumn, ProbedTotal, RowPlaces
 from dpframe.checker.rows import row_vectors
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, STAIRCASE

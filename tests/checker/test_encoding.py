@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dpframe.checker.encoding import EncodingProbe, places_to_try
-from dpframe.checker.measured import Measured, ProbedTotal, RowPlaces
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise, Measured, ProbedTotal, RowPlaces
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS

@@ -224,45 +224,6 @@ def test_a_planted_fault_is_refused_and_the_plan_without_it_is_not(case):
     assert "Nothing was charged or released" in str(refused.value)
 
 
-def one_scale_too_small(patch, at):
-    scale_design = designs.scale_design
-
-    def scaled(*given, **how):
-        scales = scale_design(*given, **how)
-        return tuple(scale * (0.99 if k == at else 1) for k, scale in enumerate(scales))
-
-    patch.setattr(designs, "scale_design", scaled)
-
-
-MOMENTS = {
-    "m": dpf.mean("x"), "v": dpf.var("x"), "s": dpf.std("y"), "r": dpf.corr("x", "y"),
-    "n": dpf.count(),
-}  # fmt: skip
-FAMILIES = {
-    "plain": (dpf.count("g"), {"mechanism": "laplace"}, 1),
-    "both bounds": (dpf.mean("x", "g"), {"mechanism": "laplace"}, 2),
-    "squares": (dpf.var("x", "g"), {"mechanism": "laplace"}, 3),
-    "two columns": (dpf.aggregate("g", **MOMENTS), {"mechanism": "laplace"}, 9),
-    "alone": (SUMS, {"mechanism": "laplace"}, 2),
-    "box": (SUMS, {"mechanism": "box"}, 1),
-    "gaussian": (SUMS, {"mechanism": "gaussian", "delta": 1e-6}, 2),
-}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_plan_with_one_scale_a_hundredth_too_small_is_refused(family):
-    query, spend, blocks = FAMILIES[family]
-    frame = declared(missing={"x": "drop", "y": "drop"})
-    for at in range(blocks):
-        with pytest.MonkeyPatch.context() as patch:
-            keep_no_plans(patch)
-            frame.dp.plan(query, epsilon=1, **spend)
-            one_scale_too_small(patch, at)
-            keep_no_plans(patch)
-            with pytest.raises(PlanCheckError, match="report it"):
-                frame.dp.plan(query, epsilon=1, **spend)
-
-
 def test_nothing_is_charged_where_a_plan_is_refused():
     frame = declared(budget=dpf.Budget(epsilon=3))
     with ExitStack() as stack:

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.columns import suppress_warnings as silence
-from dpframe.columns.suppress_warnings import silence_thread, silent
+from dpframe.columns import identity as silence
+from dpframe.columns.identity import silence_thread, silent
 from dpframe.engines.threads import in_threads
 
 PATIENCE = 60  # seconds

@@ -57,7 +57,11 @@ UNCHARGED = {
 """Faults of what is read and decoded: what a plan charges is right."""
 
 
-CHARGED_TOO_LITTLE = {**DEEPER, "one design for tables of other caps": "stairs"}
+CHARGED_TOO_LITTLE = {
+    **DEEPER,
+    "one design for tables of other caps": "stairs",
+    "steep stairs count half": "stairs",
+}
 """The arrays in which faults charge too little: in the pair, tables of larger caps come first."""
 
 

@@ -12,7 +12,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.declaration.warnings import LEAST_DELTA, MOST
+from dpframe.declaration.facts import LEAST_DELTA, MOST
 from dpframe.errors import CalibrationError, DeclarationError, DPFrameWarning
 from dpframe.html import declaration_html
 from dpframe.privacy.gaussian import gaussian_epsilon

@@ -214,3 +214,18 @@ def test_many_rows_of_one_unit():
         mask = kept_rows(pd.Series(np.zeros(n)), cells, 10, caps)
         assert mask.sum() == total
         assert np.bincount(cells[mask]).max() <= (caps.rows_per_group or n)
+
+
+@pytest.mark.parametrize("size", [0, 1, capping._FEW_ROWS, capping._FEW_ROWS + 1])
+@pytest.mark.parametrize("chosen", [False, True])
+def test_rows_are_ordered_alike_by_sorting_and_by_counting(size, chosen):
+    rng = np.random.default_rng(size)
+    labels = rng.integers(0, 300, size)
+    rows = rng.permutation(size).astype(np.int32) if chosen else None
+    along = rng.random(size)
+    order, bounds, moved = capping.order_rows(labels, 300, along, rows)
+    expected = labels.argsort(kind="stable")
+    assert order.tolist() == (expected if rows is None else rows[expected]).tolist()
+    assert order.dtype == bounds.dtype == np.int32
+    assert bounds.tolist() == np.searchsorted(labels[expected], np.arange(301)).tolist()
+    assert moved.tolist() == along[expected].tolist()

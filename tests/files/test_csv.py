@@ -95,7 +95,7 @@ def assert_comes_back(frame, folder):
     place = folder / "released.csv"
     write_csv(frame, place)
     back = read_csv(place)
-    assert (back.to_numpy() == frame.to_numpy()).all()
+    assert all(back[column].equals(frame[column]) for column in frame)
     assert list(back.dtypes) == list(frame.dtypes)
     assert back.index.names == frame.index.names
     for level in range(frame.index.nlevels):  # a frequency is no part of a dtype
@@ -204,7 +204,9 @@ ALTERED = {
     "an empty cell": lambda text: text + '""\n',
     "a column added": lines(lambda all_: [line.rstrip("\n") + ",1\n" for line in all_]),
     "a column dropped": lines(lambda all_: [line.rpartition(",")[0] + "\n" for line in all_]),
-    "a row cut": lines(lambda all_: [*all_[:3], all_[3].rpartition(",")[0] + "\n"]),
+    "a row cut": lines(
+        lambda all_: [*all_[:3], all_[3].rpartition(",")[0].rpartition(",")[0] + "\n"]
+    ),
     "a header": replaced('"total"', '"sum"'),
     "headers swapped": replaced('"n","total"', '"total","n"'),
     "the name of the index": replaced('"zone"', '"city"'),

@@ -291,3 +291,13 @@ def test_a_combination_of_nothing_known_has_no_numbers():
     weights = pd.Series([1.0, 0.0, 0.0], index=made.index)
     # at 95 %, noise alone rules out an end in one release of five
     assert made.dp.combine(weights, 1 - 1e-9).isna().all(axis=None)
+
+
+def test_a_difference_of_rates_is_as_wide_as_its_noise():
+    frame = pd.DataFrame({"zone": np.repeat(range(20), 60), "met": np.arange(1200) % 7 == 0})
+    frame.dp.declare(keys={"zone": range(20)}, privacy_unit=dpf.EACH_ROW)
+    made = frame.dp.rate("met", by="zone", epsilon=4)
+    weights = pd.Series(np.repeat([-0.1, 0.1], 10), index=made.index)  # their sum is rounding
+    found = made.dp.combine(weights).iloc[0]
+    for off in (found["high"] - found["estimate"], found["estimate"] - found["low"]):
+        assert 1.8 < off / found["std_error"] < 2.3

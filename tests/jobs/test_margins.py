@@ -172,3 +172,47 @@ def test_a_query_called_as_a_table_of_another_is_refused(plan):
     plan.write_text(PLAN.replace("queries.total", 'queries."people: sex"'))
     with raises(PlanFileError, "'people", parameter="queries.'people: sex'"):
         read_plan(plan, Overrides())
+
+
+PAIRS = "\ufeffregion,size,sex\nn,1,f\nn,2,m\ns,3,f\nn,4,f\n"
+POSSIBLE = """keys = { columns = ["region", "sex"], file = "pairs.csv" }
+columns = ["sex", "region"]"""
+BY_ROWS = """keys = { columns = ["region", "sex"], rows = [["n", "f"], ["n", "m"], ["s", "f"]] }
+columns = ["sex", "region"]"""
+
+
+def possible(plan, written=POSSIBLE):
+    """The plan, with the pairs that rows can have."""
+    (plan.parent / "pairs.csv").write_text(PAIRS)
+    head, _, tail = PLAN.partition("columns = [")
+    *_, tail = tail.partition("outputs.n")
+    plan.write_text(f"{head}{written}\noutputs.n{tail}".replace("keys.region", "# keys.region"))
+
+
+@pytest.mark.parametrize("written", [POSSIBLE, BY_ROWS], ids=["file", "rows"])
+def test_pairs_that_rows_can_have_are_given_by_rows_or_a_file(plan, written):
+    possible(plan, written)
+    assert main(["release", str(plan)]) == 0
+    pairs = dpf.read_csv(plan.parent / "people-sex-region.csv")
+    assert pairs.index.tolist() == [("f", "n"), ("m", "n"), ("f", "s")]
+    assert main(["verify", str(plan.parent / "people-sex.csv")]) == 0
+    assert main(["rehearse", str(plan), "--output", str(plan.parent / "tried")]) == 0
+    made = (plan.parent / "tried" / "TEST-people-sex-region.csv").read_text()
+    assert '"m","n"' in made
+    assert '"m","s"' not in made
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ('file = "none.csv"', ("file", "there is no file")),
+        ('file = "pairs.csv", rows = []', ("columns", "either rows or a file")),
+        ('rows = [["n"]]', ("rows", "a key for each")),
+        ('file = "pairs.csv", type = "int64"', ("file", "no int64")),
+    ],
+)
+def test_pairs_that_cannot_be_read_are_refused(plan, wrong, said):
+    possible(plan, POSSIBLE.replace('file = "pairs.csv"', wrong))
+    key, words = said
+    with raises(PlanFileError, words, parameter=f"queries.people.keys.{key}"):
+        read_plan(plan, Overrides())

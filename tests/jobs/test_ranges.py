@@ -1,8 +1,9 @@
 """Plan files that ask for distributions and quantiles."""
 
+import numpy as np
 import pandas as pd
 import pytest
-from support.terminal import main
+from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
@@ -74,6 +75,22 @@ def test_a_plan_is_previewed_and_released(plan, capsys):
     assert dpf.verify(pd.read_parquet(folder / "tip.parquet")).table.definitions
 
 
+@pytest.mark.parametrize("window", ["4", '"expanding"'])
+def test_sums_that_matter_are_rehearsed_and_released(plan, window, capsys):
+    given = PLAN.replace("bins = 64", f"bins = 64\nwindow = {window}", 1)
+    gaussian = 'epsilon = 1\ndelta = 1e-7\nmechanism = "gaussian"'
+    plan.write_text(given.replace("epsilon = 1", gaussian))
+    tried = ["rehearse", str(plan), "--output", str(plan.parent / "tried")]
+    assert main(tried) == SOUND, capsys.readouterr()
+    assert main(["release", str(plan)]) == 0, capsys.readouterr()
+    assert main(["verify", str(plan.parent / "fares.csv")]) == 0
+    fares = dpf.read_csv(plan.parent / "fares.csv")
+    assert str(fares.dp.certificate.mechanism.window) == window.strip('"')
+    (error,) = fares.dp.between(0, 10)["std_error"].unique()
+    known = fares.dp.certificate.mechanism.by_block["0"]
+    assert error == pytest.approx(known.variance(np.repeat([1.0, 0.0], [16, 48])) ** 0.5)
+
+
 def test_queries_are_read_with_their_arguments(plan):
     queries = read_plan(plan, Overrides()).queries
     assert queries["fares"].bins == 64
@@ -86,6 +103,8 @@ def test_queries_are_read_with_their_arguments(plan):
     [
         ("bins = 64", 'bins = "many"', "bins"),
         ("bins = 64", "bins = 0", "must be from 1"),
+        ("bins = 64", 'bins = 64\nwindow = "rolling"', "window"),
+        ("bins = 64", "bins = 64\nwindow = 65", "window must be a whole number from 1 to 64"),
         ("q = 0.5", "q = 50", "above 0 and below 1"),
         ("level = 0.9", "level = 9", "level"),
         ("simultaneous = true", "simultaneous = 1", "simultaneous"),

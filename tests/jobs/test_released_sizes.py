@@ -13,7 +13,7 @@ from pyarrow import parquet  # noqa: E402
 from support.terminal import UNREADABLE, main  # noqa: E402
 
 import dpframe as dpf  # noqa: E402
-from dpframe.jobs.released_files import read_released  # noqa: E402
+from dpframe.jobs.output_paths import read_released  # noqa: E402
 
 ROWS = 50_000_000
 SECONDS = 2

@@ -8,7 +8,7 @@ from support.raising import raises
 from support.terminal import SOUND, UNREADABLE, main
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs import released_files
+from dpframe.jobs import output_paths
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job
 
@@ -37,7 +37,7 @@ def test_a_review_writes_to_no_ledger(tmp_path, monkeypatch):
     may = os.access
     mine = str(tmp_path)
     monkeypatch.setattr(
-        released_files.os,
+        output_paths.os,
         "access",
         lambda path, mode: not str(path).startswith(mine + "/trips") and may(path, mode),
     )

@@ -13,9 +13,17 @@ from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, UNREADABLE, m
 import dpframe as dpf
 from dpframe.jobs import run_job, starts
 from dpframe.ledger import leases
-from dpframe.ledger.leases import Lease, Life, Owner
-from dpframe.ledger.runs import RowRefusal, Spool, StartStep, allowed, next_step
-from dpframe.ledger.runs import RunState as State
+from dpframe.ledger.leases import (
+    Lease,
+    Life,
+    Owner,
+    RowRefusal,
+    Spool,
+    StartStep,
+    allowed,
+    next_step,
+)
+from dpframe.ledger.leases import RunState as State
 from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
@@ -210,7 +218,7 @@ def test_what_was_drawn_is_written_in_the_form_that_the_plan_names_now(plan, mon
         assert run(plan) == LEFT_OVER
     plan.write_text(plan.read_text().replace("{query}-{month}.csv", "{query}-{month}.parquet"))
     assert run(plan) == SOUND
-    from dpframe.jobs.released_files import read_released
+    from dpframe.jobs.output_paths import read_released
 
     read = read_released(plan.parent / "fares-2024-03.parquet")
     assert dpf.verify(read, ledger=ledger_of(plan))

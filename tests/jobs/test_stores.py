@@ -10,7 +10,7 @@ from support.terminal import LATER, SOUND, UNREADABLE, main
 
 from dpframe import Ledger
 from dpframe.jobs.job import Overrides, read_plan
-from dpframe.sources.listing import expand
+from dpframe.sources.manifest import expand
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 S3 = (

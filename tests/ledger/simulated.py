@@ -29,11 +29,11 @@ from dpframe import Ledger
 from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.jobs import answers, starts
 from dpframe.jobs.starts import Start, Written
-from dpframe.ledger import deadline, file, leases, ledger, postgres
+from dpframe.ledger import file, leases, ledger, platform, postgres
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.deadline import patience
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.leases import Owner
+from dpframe.ledger.platform import patience
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.privacy.amounts import Budget
 
@@ -580,7 +580,7 @@ def simulation() -> Iterator[None]:
     with ExitStack() as stack:
         for place, name, made in (
             (ledger, "store_at", _store),
-            (deadline, "time", clock),
+            (platform, "time", clock),
             (file, "time", clock),
             (leases, "threading", threads),
             (leases, "Beats", SimulatedBeats),

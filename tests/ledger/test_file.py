@@ -17,7 +17,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger import deadline
+from dpframe.ledger import platform
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 
@@ -332,7 +332,7 @@ def test_the_head_can_be_looked_up_later(path):
 def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
     ledger = Ledger(path)
     with monkeypatch.context() as patched:
-        patched.setattr(deadline, "USUAL_PATIENCE", 0.05)
+        patched.setattr(platform, "USUAL_PATIENCE", 0.05)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with raises(LedgerError, "Another program"):

@@ -21,7 +21,7 @@ from support.interrupting import interrupted, places
 
 from dpframe import Ledger
 from dpframe.errors import BudgetExceededError
-from dpframe.ledger import deadline, locks
+from dpframe.ledger import locks, platform
 
 FILES = ("/dpframe/ledger/", "/contextlib.py", "/threading.py", "/weakref.py")
 STRIDES = 128
@@ -30,10 +30,10 @@ OTHER = """
 import sys
 from fractions import Fraction
 from support.charging import entry, pure
-from dpframe.ledger import deadline
+from dpframe.ledger import platform
 from dpframe.ledger.ledger import Ledger
 
-deadline.USUAL_PATIENCE = 1
+platform.USUAL_PATIENCE = 1
 ledger = Ledger(sys.argv[1])
 for name in sys.stdin:
     try:
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture
 def path(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(deadline, "USUAL_PATIENCE", 1)
+    monkeypatch.setattr(platform, "USUAL_PATIENCE", 1)
     return Ledger.create(tmp_path / "x.ledger", budget=ONE).path
 
 

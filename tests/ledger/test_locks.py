@@ -15,7 +15,7 @@ from support.raising import raises
 
 from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, LedgerError
-from dpframe.ledger import deadline, locks, platform
+from dpframe.ledger import locks, platform
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.file import LedgerFile
 
@@ -68,7 +68,7 @@ def quickly_refused(path: Path):
     """Try to spend, and wait no longer than an instant."""
 
     def spend():
-        deadline.USUAL_PATIENCE = 0.1
+        platform.USUAL_PATIENCE = 0.1
         try:
             Ledger(path).charge(entry(SHARE))
         except LedgerError as error:
@@ -259,7 +259,7 @@ def test_a_signal_handler_that_opens_the_file_anew_does_not_wait(path, interrupt
 
 def test_a_ledger_does_not_wait_for_another_one(path, monkeypatch):
     busy, free = Ledger(path), Ledger.create(path.with_name("y.ledger"), budget=PURE)
-    monkeypatch.setattr(deadline, "USUAL_PATIENCE", 10)
+    monkeypatch.setattr(platform, "USUAL_PATIENCE", 10)
 
     def meanwhile(*_):
         waiting = threading.Thread(target=busy.status)

@@ -31,7 +31,7 @@ from dpframe.errors import (
     ReleaseError,
 )
 from dpframe.ledger.chain import Row
-from dpframe.ledger.deadline import patience
+from dpframe.ledger.platform import patience
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.ledger.store import store_at
 from dpframe.privacy.amounts import PrivacyLoss
@@ -371,7 +371,7 @@ def test_what_protects_it_is_looked_at_when_it_is_opened(server, url, change):
 @pytest.mark.parametrize("cut", ["before", "after", "late"])
 def test_a_commit_that_is_cut_is_looked_up(server, url, cut, forever, monkeypatch):
     monkeypatch.setattr("dpframe.ledger.postgres._LOOK", 1.0)
-    monkeypatch.setattr("dpframe.ledger.deadline.USUAL_PATIENCE", 1.5)
+    monkeypatch.setattr("dpframe.ledger.platform.USUAL_PATIENCE", 1.5)
     proxy = Proxy(server.port, cut, forever=forever)
     ledger = Ledger(url.replace(str(server.port), str(proxy.port)))
     if forever:
@@ -404,7 +404,7 @@ def test_a_commit_that_is_not_looked_up_is_not_known(server, url, monkeypatch):
 
 def test_nothing_is_drawn_for_a_charge_that_is_not_known(server, url, monkeypatch):
     monkeypatch.setattr("dpframe.ledger.postgres._LOOK", 0.1)
-    monkeypatch.setattr("dpframe.ledger.deadline.USUAL_PATIENCE", 1.0)
+    monkeypatch.setattr("dpframe.ledger.platform.USUAL_PATIENCE", 1.0)
     proxy = Proxy(server.port)
     frame = trips(Ledger(url.replace(str(server.port), str(proxy.port))))
     proxy.cut, proxy._forever = "after", True

@@ -8,8 +8,8 @@ from support.charging import entry, pure
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, ReleaseError
+from dpframe.ledger.leases import MOST_AGAIN, RunPausedError, RunState
 from dpframe.ledger.ledger import copy_in_memory
-from dpframe.ledger.runs import MOST_AGAIN, RunPausedError, RunState
 from dpframe.operations.tables import PlannedTables
 
 PLAN, OTHER = "a" * 64, "b" * 64

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from dpframe.ledger import runs
-from dpframe.ledger.leases import Life
-from dpframe.ledger.runs import RowRefusal, RunState, Spool, StartStep, next_step
+from dpframe.ledger import leases
+from dpframe.ledger.leases import Life, RowRefusal, RunState, Spool, StartStep, next_step
 
 LASTS, SKEWS = 2, (0, 3, -3)  # ticks of a lease; how much the clocks of starts are off
 ENDS = ("done", "busy", "gone", "lost", "given up", "dead")
@@ -52,7 +51,7 @@ class State(NamedTuple):
 class Rules(NamedTuple):
     """What may append a row, and what a start does after a lost answer; faults are planted here."""
 
-    allowed: object = runs.allowed
+    allowed: object = leases.allowed
     looks_again: bool = True
     notes_drawn: bool = True
     last: int = 4  # tick
@@ -180,7 +179,7 @@ def test_no_state_breaks_a_promise(starts, crashes):
 
 
 def no_fence(row, run, epoch):
-    return None if row == "noise" else runs.allowed(row, run, epoch)
+    return None if row == "noise" else leases.allowed(row, run, epoch)
 
 
 @pytest.mark.parametrize(

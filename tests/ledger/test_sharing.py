@@ -29,7 +29,7 @@ forks = [
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-DRAWING = sys.modules["dpframe.operations.release"]
+DRAWING = sys.modules["dpframe.operations.planning"]
 WHOLE = settle_pots(ONE).pots[1].limit
 
 

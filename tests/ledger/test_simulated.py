@@ -15,7 +15,7 @@ from support.charging import entry, pure
 
 from dpframe import Ledger
 from dpframe.jobs.starts import Seen, Start, look_for_spool
-from dpframe.ledger import ledger, runs, transactions
+from dpframe.ledger import leases, ledger, transactions
 from dpframe.ledger.leases import Lease, Life, life_of
 from dpframe.ledger.postgres import LedgerTable
 
@@ -89,7 +89,7 @@ def no_fence():
     """Whoever totals draws, though it was taken over."""
 
     def anybody(row, run, epoch):
-        return None if row == "noise" else runs.allowed(row, run, epoch)
+        return None if row == "noise" else leases.allowed(row, run, epoch)
 
     with mock.patch.object(transactions, "allowed", anybody):
         yield
@@ -123,10 +123,10 @@ def spool_before_life():
     def look(start):
         run = start.ledger.run_of(start.name)
         if run is None:
-            return Seen(None, None, None, runs.StartStep.BEGIN)
+            return Seen(None, None, None, leases.StartStep.BEGIN)
         found, place = look_for_spool([start.folder], run.entry.release_id)
         lease = start.ledger.lease_of(run.entry.release_id)
-        return Seen(run, lease, place, runs.next_step(run.state, life_of(lease), found))
+        return Seen(run, lease, place, leases.next_step(run.state, life_of(lease), found))
 
     with mock.patch.object(Start, "look", look):
         yield

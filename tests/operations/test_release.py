@@ -331,6 +331,6 @@ def test_bounds_of_any_size_are_released(declared, bounds):
         # what is spent is so little that noise is as large as it can be
         released = declared.dp.release(query, epsilon=1e-8)
         assert dpf.verify(released)
-        assert np.isfinite(released.to_numpy()).all()
+        assert not np.isinf(released.to_numpy()).any()
         assert np.isfinite(released.dp.interval().to_numpy()).all()
         assert np.isfinite(released.dp.std_error.to_numpy()).all()

@@ -46,10 +46,16 @@ def test_lines_rise_to_all_rows_inside_their_bands(mechanism):
     mpl.pyplot.close("all")
 
 
-def test_quantiles_have_their_intervals_as_error_bars():
+def test_quantiles_are_lines_along_their_levels_with_their_intervals_as_bands():
     found = distribution().dp.quantile([0.25, 0.5], level=0.9)
     axes = found.dp.plot(level=0.9)
-    heights = [bar.get_height() for bars in axes.containers for bar in getattr(bars, "patches", [])]
+    drawn = [line for line in axes.lines if len(line.get_xdata()) == 2]
+    assert [list(line.get_xdata()) for line in drawn] == [[0.25, 0.5]] * 2
+    assert sorted(y for line in drawn for y in line.get_ydata()) == sorted(found["fare"])
+    bars = axes.figure.axes[0]
+    assert len(bars.collections) == 2
+    kept = found.dp.plot(level=0.9, kind="bar")
+    heights = [bar.get_height() for bars in kept.containers for bar in getattr(bars, "patches", [])]
     assert sorted(heights) == sorted(found["fare"])
     with raises(QueryError, "level=0.9", parameter="level", value=0.95):
         found.dp.plot()

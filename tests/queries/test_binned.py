@@ -125,6 +125,9 @@ def test_values_read_as_they_were_written():
         lambda: dpf.ranges(["fare"]),
         lambda: dpf.ranges("fare", by="fare"),
         lambda: dpf.ranges("fare", bounds={"tip": (0, 1)}),
+        lambda: dpf.ranges("fare", window=0),
+        lambda: dpf.ranges("fare", window="cumulative"),
+        lambda: dpf.ranges("fare", [0, 1, 2], window=3),
         lambda: dpf.quantile("fare", [0.5, 0.5]),
         lambda: dpf.quantile("fare", []),
         lambda: dpf.quantile("fare", 1),
@@ -143,3 +146,5 @@ def test_words_say_what_is_asked():
         dpf.ranges("fare", by="zone", where="fare > 0").words
         == "ranges of fare by zone where fare > 0"
     )
+    assert dpf.ranges("fare", window=4).words == "ranges of fare over 4 bins"
+    assert dpf.ranges("fare", window="expanding").words == "cumulative ranges of fare"

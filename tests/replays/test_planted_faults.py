@@ -12,7 +12,7 @@ from support.replay_faults import CAPPED, Fault, asking, pair, row
 from support.replay_rules import RULES
 
 import dpframe as dpf
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise
 from dpframe.engines import blocks, capping, labels
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations import planning, tables

@@ -12,7 +12,7 @@ import pytest
 from support import variants
 from support.replay_faults import CAPPED, Fault, asking, pair, row
 
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise
 from dpframe.engines import blocks, units
 from dpframe.operations import planning
 from dpframe.privacy import selection, threshold

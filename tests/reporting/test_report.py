@@ -48,7 +48,7 @@ class Page(html.parser.HTMLParser):
             pass
 
     def handle_data(self, data):
-        if self._open and self._open[-1][0] == "pre":
+        if self._open and self._open[-1] == ("pre", {"class": "certificate", "tabindex": "0"}):
             self.records.append(json.loads(data))
         elif self._open and self._open[-1][0] != "style":
             self.texts.append(" ".join(data.split()))
@@ -99,10 +99,10 @@ def test_numbers_are_those_of_the_release_and_its_intervals(declared):
         assert f"{bars.loc[ward, 'visits_low']} to {bars.loc[ward, 'visits_high']}" in found
         share = shares.loc[ward]
         text = f"{share.estimate:.1f} % ({share.low:.1f} to {share.high:.1f})"
-        assert ("unknown" if share.high - share.low == 100 else text) in found
+        assert ("unknown" if np.isnan(share.estimate) else text) in found
     half = (bars["stay_high"] - bars["stay_low"]).to_numpy() / 2
     shown = [
-        f"{value:,.{max(1 - int(np.floor(np.log10(w))), 0)}f}"
+        "unknown" if np.isnan(value) else f"{value:,.{max(1 - int(np.floor(np.log10(w))), 0)}f}"
         for value, w in zip(released["stay"], half, strict=True)
     ]
     assert set(shown) <= set(found)
@@ -301,14 +301,21 @@ def test_it_says_when_it_was_written_and_what_the_ledger_knows(declared):
     assert "second try" in page
 
 
-def test_many_rows_are_cut(visits):
+def test_many_rows_are_drawn_in_part_and_all_there_as_text(visits):
     keys = range(5000)
     released = dpf.release(
         visits, dpf.count(by="person", keys=keys), epsilon=1, privacy_unit=dpf.EACH_ROW
     )
     text = dpf.report(released)
     assert "And 4,800 more rows" in Page(text).text
-    assert len(text) < 300_000
+    assert len(text) < 500_000
+    rows = text.split('<pre tabindex="0">')[1].split("</pre>")[0].splitlines()
+    assert rows[0] == "person,count,count_low,count_high"
+    bars = released.dp.interval()
+    number, low, high = (int(end) for end in rows[-1].split(",")[1:])
+    assert number == released["count"].iloc[-1]
+    assert [low, high] == bars.iloc[-1].tolist()
+    assert len(rows) == 5001
 
 
 def test_what_was_denoised_and_discovered_is_shown(visits):
@@ -449,8 +456,8 @@ def test_releases_of_one_table_stand_side_by_side_and_count_as_one():
     row = page.texts[page.texts.index(str(first)) :]
     found = [f"{both.loc[(year, first), 'count']:,}" for year in (2025, 2026)]
     assert [row[1], row[3]] == found
-    # beliefs, tests, and the certificate
-    assert sum(text.endswith(", year 2025") for text in page.texts) == 3
+    # beliefs, tests, what it costs, and the certificate
+    assert sum(text.endswith(", year 2025") for text in page.texts) == 4
     three = Page(dpf.report([both, tables[2025]]))
     assert "The 2 tables are" in three.text and "Table 2:" in three.text
     wide = Page(dpf.report(both.unstack("year")))
@@ -672,7 +679,10 @@ def test_a_budget_by_part_hides_by_replacement_no_part(visits, relation):
         "but not its day",
     ):
         assert (said in page) == (relation == "replace")
-    assert ("88.1 %" in page) == (relation == "add_remove")
+    of_ledger, of_year = page.split("for somebody in all 2 of their parts by day")[:2]
+    assert ("88.1 %" in of_ledger) == (relation == "add_remove")
+    assert "(2, 0)-differentially private" in of_year  # whoever is in both
+    assert "11.9 % to 88.1 %" in of_year
     alone = Page(dpf.report(tables)).text  # each release by itself hides the day, too
     assert "of the same day" not in alone
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from support.raising import raises
 from support.randomness import SYSTEM
-from support.trees import contrast_tree, node_tree
+from support.trees import matrix_tree, node_tree
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, DeclarationError, QueryError
@@ -379,7 +379,7 @@ def test_early_crossings_of_noise_do_not_decide_where_bins_are_many():
     assert limits(short, [0.5], widths[:, :100])[0].item() == 69  # every edge of a few is tested
 
 
-@pytest.mark.parametrize("make", [contrast_tree, node_tree])
+@pytest.mark.parametrize("make", [matrix_tree, node_tree])
 def test_errors_of_edges_are_those_of_the_structure(make):
     known = make((3, 2, 4), 19).describe(0, 3.0)
     found = deviations(known, 19, [0.3, 0.8])
@@ -433,13 +433,16 @@ def test_ends_are_those_of_exact_half_widths_at_all_edges():
 
 
 @pytest.mark.full
-def test_numbers_in_ranges_are_covered_as_often_as_is_said():
+@pytest.mark.parametrize("window", [None, 5, "expanding"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_numbers_in_ranges_are_covered_as_often_as_is_said(mechanism, window):
     # of 10,000 groups, a part of 80 % is 2 % off in fewer than one run in 10^6
     groups, level = 10_000, 0.8
-    query = dpf.ranges("fare", 64, "zone", keys=range(groups), bounds=(0, 64))
+    query = dpf.ranges("fare", 64, "zone", keys=range(groups), bounds=(0, 64), window=window)
     nothing = pd.DataFrame({"zone": pd.Series([], dtype=int), "fare": pd.Series([], dtype=float)})
-    spend = {"epsilon": 0.5, "mechanism": "laplace", "privacy_unit": dpf.EACH_ROW}
-    released = dpf.release(nothing, query, **spend)
+    spend = {"epsilon": 0.1, "mechanism": mechanism, "privacy_unit": dpf.EACH_ROW}
+    delta = {"delta": 1e-6} if mechanism == "gaussian" else {}
+    released = dpf.release(nothing, query, **spend, **delta)
     for ends in ((7, 41), (5, 22), (0, 3)):
         found = released.dp.between(*ends, level=level)
         off = found["estimate"].abs()
@@ -450,13 +453,13 @@ def test_numbers_in_ranges_are_covered_as_often_as_is_said():
 
 def missed(law, make, rows, bins, runs, *, level=0.8, factor=1.0):
     """How many intervals of the deciles miss, over runs of a group with exponential values."""
-    from dpframe.strategies import tree
+    from dpframe.strategies import ordered, tree
 
     rng = np.random.default_rng(rows + bins)
-    scale = 5.0
+    scale = 5.0 * (2**13 if law is GAUSSIAN else 1)  # rows have that length
     tree_of = (
-        tree.ContrastTree(*tree.plan_contrasts(bins), bins, runs)
-        if make is contrast_tree
+        matrix_tree(ordered.sizes_of(bins), bins, runs)
+        if make is matrix_tree
         else tree.NodeTree(*tree.plan_nodes(bins), bins, runs, law)
     )
     values = np.sort(np.minimum(rng.exponential(1, (runs, rows)), 10), axis=1)
@@ -473,13 +476,13 @@ def missed(law, make, rows, bins, runs, *, level=0.8, factor=1.0):
 
 
 @pytest.mark.parametrize("rows", [50, 2000])
-@pytest.mark.parametrize("law, make", [(GAUSSIAN, contrast_tree), (LAPLACE, node_tree)])
+@pytest.mark.parametrize("law, make", [(GAUSSIAN, matrix_tree), (LAPLACE, node_tree)])
 def test_intervals_cover_at_least_their_level(law, make, rows):
     # of 400 intervals at 80 %, 130 or more miss in fewer than one run in 10^9; 36 times in all
     assert missed(law, make, rows, 256, 400).max() < 130
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("law, make", [(GAUSSIAN, contrast_tree), (LAPLACE, node_tree)])
+@pytest.mark.parametrize("law, make", [(GAUSSIAN, matrix_tree), (LAPLACE, node_tree)])
 def test_intervals_a_tenth_as_wide_are_found_not_to_cover(law, make):
     assert missed(law, make, 10_000, 1024, 400, factor=0.1).max() >= 130

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from dpframe.checker.noise import BlockNoise
+from dpframe.checker.measured import BlockNoise
 from dpframe.plan.designs import NoisyDesign
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import Table

@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.privacy.laws import LAPLACE
-from dpframe.strategies.tree import ContrastTree, NodeTree
+from dpframe.strategies.ordered import plan_levels
+from dpframe.strategies.tree import MatrixTree, NodeTree
 
-TAU = (3.0, 1.7, 2.3, 1.1, 2.9, 1.3, 0.7)
 SHARES = (0.1, 0.35, 0.05, 0.5)
 
 
-def contrast_tree(sizes, bins=None, groups=1):
-    return ContrastTree(sizes, TAU[: len(sizes) + 1], bins or math.prod(sizes), groups)
+def matrix_tree(sizes, bins=None, groups=1, window=None):
+    return MatrixTree(plan_levels(sizes or (1,), window), bins or math.prod(sizes), groups, window)
 
 
 def node_tree(sizes, bins=None, groups=1, shares=None):

@@ -39,11 +39,13 @@ assert_type(load(2), pd.DataFrame)
 
 private = dpf.DPAccessor(trips)
 by_zone = private.count("zone", epsilon=0.5, mechanism="laplace", max_rows=None)
-assert_type(by_zone, pd.DataFrame)
-assert_type(private.sum(["fare"], by=["zone"], bounds=(0, 100), epsilon=0.1), pd.DataFrame)
-assert_type(private.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), epsilon=0.1), pd.DataFrame)
-assert_type(private.release(dpf.count("zone"), epsilon=0.5), pd.DataFrame)
-assert_type(private.discover("zone", epsilon=1, delta=1e-6, dtype="string"), pd.DataFrame)
+assert_type(by_zone, dpf.DataFrame)
+assert_type(private.sum(["fare"], by=["zone"], bounds=(0, 100), epsilon=0.1), dpf.DataFrame)
+assert_type(
+    private.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), epsilon=0.1), dpf.DataFrame
+)
+assert_type(private.release(dpf.count("zone"), epsilon=0.5), dpf.DataFrame)
+assert_type(private.discover("zone", epsilon=1, delta=1e-6, dtype="string"), dpf.DataFrame)
 assert_type(private.plan(dpf.mean("fare"), epsilon=1, rows=2_000).table, pd.DataFrame)
 
 queries: dict[str, dpf.Query] = {"n": dpf.count(), "units": dpf.units("zone")}
@@ -53,9 +55,16 @@ assert_type(private.plan(queries, epsilon=9, within={("n", "count"): 3.0}).table
 
 released = dpf.DPAccessor(by_zone)
 assert_type(released.certificate, dpf.Certificate)
-assert_type(released.interval(0.9, simultaneous=True), pd.DataFrame)
+assert_type(released.interval(0.9, simultaneous=True), dpf.DataFrame)
 certificate = dpf.verify(by_zone)
 assert_type(certificate, dpf.Certificate)
 assert isinstance(certificate, dpf.Certificate)
 assert_type(certificate.privacy_loss.mu, float)
-assert_type(released.denoise("posterior", total=3), pd.DataFrame)
+assert_type(released.denoise("posterior", total=3), dpf.DataFrame)
+
+known = dpf.DataFrame(trips)  # a frame of pandas, whose .dp type checkers know
+assert_type(known.dp, dpf.DPAccessor)
+counted = known.dp.count("zone", keys=["A"], epsilon=0.5)
+assert_type(counted.dp.round(1).dp.interval(), dpf.DataFrame)
+plain: pd.DataFrame = known
+assert type(plain).__module__.startswith("pandas")

@@ -19,3 +19,5 @@ dpf.release(trips, {"n": dpf.count()}, epsilon=0.5).to_parquet("n")  # wrong: a 
 private.plan(dpf.count(), epsilon=0.5, name="n")  # wrong: nothing is recorded
 dpf.interval(trips, levels=0.9)  # wrong: a keyword
 dpf.denoise(trips, "best")  # wrong: no denoiser
+dpf.DataFrame(trips).dp.count("zone", epsilom=0.5)  # wrong: a keyword
+dpf.DataFrame(trips).dp.cuont("zone", epsilon=0.5)  # wrong: no such method
