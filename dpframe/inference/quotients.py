@@ -114,25 +114,6 @@ def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.
 _HALVINGS = 40  # so that an end is off by no more than 1 part in 10^12
 
 
-def border(
-    holds: Callable[[np.ndarray], np.ndarray], rejected: np.ndarray, kept: np.ndarray
-) -> np.ndarray:
-    """Return the last place that is rejected on the way to one that is kept.
-
-    The way is halved 40 times; where both places are the same, it is that one.
-
-    Examples
-    --------
-    >>> round(float(border(lambda x: x >= 0.25, np.zeros(1), np.ones(1))[0]), 8)
-    0.25
-    """
-    for _ in range(_HALVINGS):
-        middle = (rejected + kept) / 2
-        within = holds(middle)
-        rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
-    return rejected
-
-
 class StraightTest(NamedTuple):
     """A test of quotients, which keeps those for which |top - r bottom| is at most a width."""
 
