@@ -30,31 +30,15 @@ _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8
 
 @dataclass(frozen=True, eq=False)
 class Quotients:
-    """Quotients of two released numbers in every row.
-
-    Parameters
-    ----------
-    top, bottom
-        The released numbers.
-    least
-        What is divided by where the lower number is smaller.
-    span
-        Where the quotients lie, whatever the data hold.
-    unit
-        About how large they are.
-    noise
-        From a and b to the error of `a x - b y` in some rows: in all, unless `by_row`.
-    by_row
-        Whether the noise in a row depends on a and b of the row alone.
-    """
+    """Quotients of two released numbers in every row."""
 
     top: np.ndarray
     bottom: np.ndarray
-    least: float | np.ndarray
-    span: tuple[float, float]
-    unit: float
-    noise: Noise
-    by_row: bool = False
+    least: float | np.ndarray  # what is divided by where the lower number is smaller
+    span: tuple[float, float]  # where the quotients lie, whatever the data hold
+    unit: float  # about how large they are
+    noise: Noise  # from a and b to the error of `a x - b y`, in some rows
+    by_row: bool = False  # whether the noise in a row depends on a and b of the row alone
 
 
 def estimate_quotients(quotient: Quotients, level: float) -> QuotientEstimates:

@@ -174,22 +174,12 @@ class Region(NamedTuple):
 
 
 class OwnNoise(NamedTuple):
-    """The noise of cells that were measured one by one.
-
-    Parameters
-    ----------
-    law, scale
-        The law of the noise on their integers.
-    step
-        How large one integer is, in the units of the column.
-    found
-        The least noisy number of units with which groups were found; `None`: they were known.
-    """
+    """The noise of cells that were measured one by one."""
 
     law: Law
     scale: float
-    step: float = 1.0
-    found: int | None = None
+    step: float = 1.0  # how large one integer is, in the units of the column
+    found: int | None = None  # least noisy number of units with which groups were found
 
     def region(self, cuts: Sequence[CutPart], y: np.ndarray) -> Region:
         """Return which integers are shown, by the cuts that they passed.
