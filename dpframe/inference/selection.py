@@ -268,19 +268,6 @@ def chosen_ends(
     choice do, at `1 - .1 (1 - level) R / m`: Laplace noise forgets how far off a cut is, and its
     law alone would reach to any distance.
 
-    Parameters
-    ----------
-    y
-        Noisy integers.
-    noise
-        Their noise.
-    level
-        Confidence level.
-    cuts
-        How they were chosen by their values.
-    part
-        R / m, the part of the cells that is shown.
-
     References
     ----------
     I. Andrews, T. Kitagawa and A. McCloskey, "Inference on winners", Quarterly Journal of Economics
