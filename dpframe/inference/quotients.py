@@ -1,7 +1,7 @@
 """Quotients of noisy numbers: all that a test does not reject."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -56,10 +56,11 @@ def estimate_quotients(quotient: Quotients, level: float) -> QuotientEstimates:
 def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of all quotients that are not rejected.
 
-    They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
-    and an end of what is possible, those not rejected are nearly always those up to some r: half-
-    widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
-    their border is then found between two of these.
+    Where all are, as the upper number is beyond what is possible for the lower one, it counts as
+    the nearest that is possible. Quotients are angles, `r = unit tan(t)`, so that an end can be
+    infinite. Between the r that fits best and an end of what is possible, those not rejected are
+    nearly always those up to some r: half-widths are convex, or nearly so. They are looked for at
+    some places, from the ends inwards, and their border is then found between two of these.
     """
     excess = _test(quotient, level)
     first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
@@ -70,6 +71,12 @@ def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np
     places = np.concatenate([low, best[None], high])
     accepted = np.array([excess(t, slice(None)) <= 0 for t in places])
     none = ~accepted.any(axis=0)
+    beyond = none & (quotient.bottom > 0)
+    if beyond.any():
+        nearest = np.clip(quotient.top, *(end * quotient.bottom for end in quotient.span))
+        top = np.where(beyond, nearest, quotient.top)
+        if (top != quotient.top).any():
+            return quotient_interval(replace(quotient, top=top), level)
     columns, final = np.arange(len(best)), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)

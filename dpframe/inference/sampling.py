@@ -138,8 +138,8 @@ def count_ends(
     """Return the ends of intervals for expected counts, by which rows are drawn.
 
     With X the noisy count, they are those of the counts m, the mean and variance of a Poisson law,
-    with `|X - m| <= f sqrt(s^2 + m)`, where f is as for `widen` and X; and of the noise alone. Where
-    counts were rounded, X is the smallest and the largest that they may have been.
+    with `|X - m| <= f sqrt(s^2 + m)`, where f is as for `widen` and X; and of the noise alone. X is
+    the smallest and the largest that counts may have been before they were rounded.
     """
     low, high = (value - width if at == 0 else value + width for at, value in enumerate(values))
     ends = []
