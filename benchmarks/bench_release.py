@@ -191,7 +191,7 @@ def forget() -> None:
     """Forget all that the package keeps of plans, as in a process that planned nothing yet."""
     modules = [module for name, module in sys.modules.items() if name.startswith("dpframe")]
     for value in [value for module in modules for value in vars(module).values()]:
-        if hasattr(value, "cache_clear"):
+        if hasattr(value, "cache_clear") and not isinstance(value, type):
             value.cache_clear()
 
 

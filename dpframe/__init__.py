@@ -37,6 +37,7 @@ from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var
 from dpframe.queries.query import Query
+from dpframe.queries.regression import regression
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
 from dpframe.steps.denoise import consistent, denoise
@@ -92,6 +93,7 @@ __all__ = [
     "rate",
     "ratio",
     "read_csv",
+    "regression",
     "release",
     "report",
     "round",

@@ -27,6 +27,7 @@ PROSE = {
     "benchmarks",
     "changelog",
     "coming-from",
+    "epsilon",
     "contributing",
     "glossary",
     "index",

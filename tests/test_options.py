@@ -12,8 +12,9 @@ from dpframe.privacy.amounts import AMOUNTS, Amount
 from dpframe.queries.discovery import DiscoveryMechanism
 
 QUERIES = (
-    "count rate sum mean var std cov corr slope histogram ranges quantile units aggregate".split()
-)
+    "count rate sum mean var std cov corr slope regression histogram ranges quantile units "
+    "aggregate"
+).split()
 SEARCHES = ["discover", "suggest_caps", "suggest_bounds"]
 RELEASED_AT_ONCE = [*QUERIES, "margins", *SEARCHES]
 PART_OF = {  # fields that a call leaves out, since they say nothing there

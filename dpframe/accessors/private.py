@@ -44,7 +44,7 @@ from dpframe.options import (
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_calls
-from dpframe.queries import binned, counts, of_columns
+from dpframe.queries import binned, counts, of_columns, regression
 from dpframe.queries.aggregate import AskedPart, aggregate
 from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
 from dpframe.queries.margins import MarginWeights, margins
@@ -350,6 +350,22 @@ class PrivateAccessor:
         Example: `df.dp.slope("fare", "tip", epsilon=1)`.
         """
         return self._release(of_columns.slope, locals())
+
+    def regression(
+        self, y: Hashable, x: Columns, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        other: Other = None, bounds: GivenBounds = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Release regressions of y on other columns; see `dpframe.regression`, `dpframe.release`.
+
+        Example: `df.dp.regression("tip", ["fare"], epsilon=1)`.
+        """
+        return self._release(regression.regression, locals())
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, *,

@@ -5,6 +5,7 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 import sys
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -151,7 +152,7 @@ class FeaturePart(records.Record):
 
 
 FeatureName: TypeAlias = Annotated[
-    str, records.Limits(pattern="^(rows|value|y|squares|part [0-4] [0-4])$")
+    str, records.Limits(pattern="^(rows|value|y|squares|moment( [0-4]){2,6})$")
 ]
 
 
@@ -165,7 +166,8 @@ class ColumnPart(records.Record):
     Parameters
     ----------
     kind
-        What it estimates; of "slope", the second column on the first one.
+        What it estimates; of "slope", the second column on the first one; of regressions, the last
+        column on all others.
     name
         Its label.
     columns
@@ -186,8 +188,8 @@ class ColumnPart(records.Record):
         for times in seconds; null where it differs from row to row.
     features
         What it was read off: "rows", the noisy number of rows; "value", the sum of values; "y" and
-        "squares", the sums of y and of y^2 - 1/2; "part i j", the sum of B_i(x) B_j(y), where
-        B_i(x) = C(d, i) ((1 + x) / 2)^i ((1 - x) / 2)^(d - i), i and j from 0 to the degree d.
+        "squares", the sums of y and of y^2 - 1/2; "moment i j", the sum of x^i y^j, and so on
+        for more columns.
         Quantiles have none: no noise of their own is known.
     """
 
@@ -204,11 +206,14 @@ class ColumnPart(records.Record):
 
     def __post_init__(self) -> None:
         kind, number = STATISTICS[self.kind], len(self.columns)
-        records.require(number == kind.arity, f"{self.kind} is about {kind.arity} columns")
+        records.require(kind.is_about(number), f"{self.kind} is not about {number} columns")
         met = self.condition is not None
         records.require(met == (kind.is_mean and not kind.of_values), "a rate has a condition")
         known = self.features.keys()
-        ways = (kind(sampled=sampled).features for sampled in (False, True))
+        bounds = [part.clipped for part in self.columns]
+        ways = (
+            statistic_of(self.kind, bounds, sampled=sampled).features for sampled in (False, True)
+        )
         records.require(any(known == {*way} for way in ways), f"features are those of {self.kind}")
         totals = [part.total is None for part in self.features.values()]
         records.require(all(own == kind.is_total for own in totals), "quotients have totals")
@@ -223,9 +228,10 @@ class ColumnPart(records.Record):
     @property
     def statistic(self) -> Statistic:
         """What it estimates, of its columns."""
-        sampled = len(self.features) > len(self.form.family)
         bounds = [part.clipped for part in self.columns]
-        return statistic_of(self.kind, bounds, sampled=sampled)
+        plain = statistic_of(self.kind, bounds)
+        sampled = len(self.features) > len(plain.features)
+        return replace(plain, sampled=sampled)
 
     @property
     def base(self) -> float:
@@ -286,7 +292,7 @@ class ColumnPart(records.Record):
     @property
     def declared(self) -> tuple[object, object] | None:
         """The bounds that were declared, if it is about one column: numbers, or texts of times."""
-        if self.form.of_pair:
+        if self.form.of_several:
             return None
         return next((part.declared for part in self.columns), None)
 

@@ -193,9 +193,10 @@ def _error(column: ColumnPart) -> str:
 def about_kind(column: ColumnPart) -> str:
     """Say what a released column is."""
     if column.weights is not None:
-        kind = "total" if column.form.is_whole else column.kind
+        kind = "total" if column.form.is_whole else column.form.name
         return f"weighted {kind}{'' if column.about is None else f' of {column.about}'}"
-    return column.kind if column.about is None else f"{column.kind} of {column.about}"
+    kind = column.form.name
+    return kind if column.about is None else f"{kind} of {column.about}"
 
 
 def lines_afterwards(table: TablePart) -> list[str]:

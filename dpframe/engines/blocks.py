@@ -171,9 +171,7 @@ def bernstein_parts(integers: np.ndarray, grid: Grid, degree: int) -> list[np.nd
     >>> [part.tolist() for part in bernstein_parts(np.array([1, 2]), Grid(0, 0, 2), 4)]
     [[4096, 0], [16384, 0], [24576, 0], [16384, 0], [4096, 65536]]
     """
-    width = grid.upper - grid.lower
-    up = 2 * (integers - grid.lower) * PART_OF_ONE + width
-    p = up // (2 * width) if width else np.zeros_like(integers)
+    p = _places(integers, grid)
     q = (2 * p * p + PART_OF_ONE) // (2 * PART_OF_ONE)
     a, b, c = PART_OF_ONE - 2 * p + q, 2 * (p - q), q
     if degree == 2:  # noqa: PLR2004
@@ -181,6 +179,29 @@ def bernstein_parts(integers: np.ndarray, grid: Grid, degree: int) -> list[np.nd
     products = (a * a, 2 * a * b, 2 * a * c + b * b, 2 * b * c, c * c)
     up_to = [(2 * total + PART_OF_ONE) // (2 * PART_OF_ONE) for total in accumulate(products)]
     return [up_to[0], *(after - before for before, after in pairwise(up_to))]
+
+
+def powers(integers: np.ndarray, grid: Grid) -> list[np.ndarray]:
+    """Return 1, s and `2 s^2 - H^2` for every grid integer x, with `H = 2**15`.
+
+    s is the integer nearest to `2 H (x - l) / (u - l)`, less H: all are between `-H^d` and `H^d`,
+    where d is the degree.
+
+    Examples
+    --------
+    >>> [power.tolist() for power in powers(np.array([0, 1, 2]), Grid(0, 0, 2))]
+    [[1, 1, 1], [-32768, 0, 32768], [1073741824, -1073741824, 1073741824]]
+    """
+    half = PART_OF_ONE // 2
+    s = _places(integers, grid) - half
+    return [np.ones_like(s), s, 2 * s * s - half * half]
+
+
+def _places(integers: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return the integers nearest to `2**16 (x - l) / (u - l)`."""
+    width = grid.upper - grid.lower
+    up = 2 * (integers - grid.lower) * PART_OF_ONE + width
+    return np.asarray(up // (2 * width) if width else np.zeros_like(integers))
 
 
 def weigh_integers(weights: np.ndarray, integers: np.ndarray, origin: int, span: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from dpframe.engines.blocks import (
     RowBlock,
     bernstein_parts,
     ends,
+    powers,
     square_integers,
     weigh_integers,
 )
@@ -376,8 +377,8 @@ class _BlockTerms:
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:
             return self._choose_ones(self._task.most)[term]
-        if term.other_grid is not None:
-            return self._amounts_of_pair(term, term.grid, term.other_grid)
+        if term.others:
+            return self._amounts_of_several(term)
         return self._amounts_of_column(term, term.grid)
 
     def _amounts_of_column(self, term: Term, grid: Grid) -> np.ndarray | int:
@@ -391,20 +392,27 @@ class _BlockTerms:
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
 
-    def _amounts_of_pair(self, term: Term, grid: Grid, other_grid: Grid) -> np.ndarray | int:
-        """Return what the rows add to a term of two columns; 0 where a value is missing."""
-        columns = ((term.column, grid), (term.other, other_grid))
+    def _amounts_of_several(self, term: Term) -> np.ndarray | int:
+        """Return what the rows add to a term of several columns; 0 where a value is missing."""
         factors = []
-        for (column, own), part in zip(columns, term.part, strict=True):
-            integers, missing = self._block.snap(column, own)
-            if own.fill is None and missing.any():
+        for column, grid in term.valued:
+            _, missing = self._block.snap(column, grid)
+            if grid.fill is None and missing.any():
                 factors.append((~missing).astype(np.int64))
-            if term.kind == "part":
-                about = column, own, term.degree
-                if about not in self._split:  # all parts of a column are wanted
-                    self._split[about] = bernstein_parts(integers, own, term.degree)
-                factors.append(self._split[about][part])
+        for (column, grid), part in zip(term.valued, term.part, strict=False):  # rows have no parts
+            if part or term.kind == "part":
+                factors.append(self._split_column(column, grid, term)[part])
         return reduce(np.multiply, factors) if factors else 1
+
+    def _split_column(self, column: Hashable, grid: Grid, term: Term) -> list[np.ndarray]:
+        """Return the parts of a column, or its powers: all are wanted."""
+        degree = term.degree if term.kind == "part" else 0
+        about = column, grid, degree
+        if about not in self._split:
+            integers, _ = self._block.snap(column, grid)
+            split = bernstein_parts(integers, grid, degree) if degree else powers(integers, grid)
+            self._split[about] = split
+        return self._split[about]
 
     def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
         """Return what the rows add to a term where each counts for its weight."""

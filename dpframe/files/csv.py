@@ -44,7 +44,7 @@ INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
 """What to do with what has no form in a CSV file."""
 
 _Path: TypeAlias = str | PathLike[str]
-_FORMAT: Final = 3
+_FORMAT: Final = 3  # of the certificate beside a file: the only one that is read
 _SUFFIX = ".certificate.json"
 _FILE = "a CSV file"
 _COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})

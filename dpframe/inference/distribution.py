@@ -20,7 +20,7 @@ from dpframe.strategies.tree import node_weights
 ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
 
-_MOST_BINS = 2**12
+_MOST_BINS = 2**12  # beyond, sums over all pairs of bins take too long
 # Edges in a step. In 300 lognormal values at epsilon 1, .9 quantiles have intervals of width 132 at
 # 32, 122 at 64, 83 at 128, 322 in one step, and all hold in 98 to 99 %
 _COARSE = 64

@@ -90,7 +90,7 @@ def quotient_ends(
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         match statistic.interval:
             case "test":
-                ends = _ends_by_equal_noise(statistic, totals, noise, spread)
+                ends = _ends_by_tests(statistic, totals, noise, sampling=sampling)
             case "test by row":
                 ends = _ends_by_row(statistic, totals, noise, spread)
             case "first order":
@@ -101,7 +101,7 @@ def quotient_ends(
                 assert_never(statistic.interval)
         low, high = (np.where(np.isinf(end), end, statistic.place(end)) for end in ends)
     value, _ = statistic.estimate(totals)
-    return np.minimum(low, value), np.maximum(high, value)
+    return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
 
 
 def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarray:
@@ -117,20 +117,52 @@ def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarr
                 return np.zeros(1, bool)
             low, high = quotient_ends(column, noise)
             return np.asarray((low <= first) & (high >= last))
-        quotient, ends = statistic.quotient(totals), np.array(statistic.ends)
-        top, rows = totals.weigh(quotient.top), totals.weigh(quotient.bottom)
-        moved = noise.sum(totals.noise(quotient.apart(ends)))
-        # distances from both ends add up to 2 N at least
-        if (rows > _FARTHEST * np.max(moved.deviation)).all():
-            return np.zeros(1, bool)
-        widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
+        parts = _with_equal_noise(totals)
+        if parts[0][1] is totals:
+            return _unknown_by_test(statistic, totals, noise)
+        found = np.empty(sum(len(rows) for rows, _ in parts), bool)
+        for rows, part in parts:
+            found[rows] = _unknown_by_test(statistic, part, noise)
+        return found
 
-        def excess(total: np.ndarray, end: float) -> np.ndarray:
-            return np.asarray(np.abs(total - end * rows) - widths[end])
 
-        _, low, high = _test_ends(top, rows, excess, statistic.ends)
-        value = quotient.value(totals)
-        return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
+def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> np.ndarray:
+    """Tell the same of means and rates whose noise is the same in all rows."""
+    quotient, ends = statistic.quotient(totals), np.array(statistic.ends)
+    top, rows = totals.weigh(quotient.top), totals.weigh(quotient.bottom)
+    moved = noise.sum(totals.noise(quotient.apart(ends)))
+    # distances from both ends add up to 2 N at least
+    if (rows > _FARTHEST * np.max(moved.deviation)).all():
+        return np.zeros(1, bool)
+    widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
+
+    def excess(total: np.ndarray, end: float) -> np.ndarray:
+        return np.asarray(np.abs(total - end * rows) - widths[end])
+
+    _, low, high = _test_ends(top, rows, excess, statistic.ends)
+    value = quotient.value(totals)
+    return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
+
+
+def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray, Totals[str]]]:
+    """Part rows whose noise differs; a single part where it does not."""
+    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
+    if all(np.ndim(own) == 0 for own in loadings):
+        return [(np.zeros(0, np.intp), totals)]
+    table = np.array(np.broadcast_arrays(*loadings)).T
+    alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
+    _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    parts = []
+    for kind, first in enumerate(firsts.tolist()):
+        rows = np.flatnonzero(kinds.ravel() == kind)
+        moved = {
+            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
+            for name, own in totals.loadings.items()
+        }
+        parts.append(
+            (rows, Totals({name: own[rows] for name, own in totals.values.items()}, moved))
+        )
+    return parts
 
 
 def _test_ends(
@@ -161,26 +193,17 @@ def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: Table
     return statistic.show(low)[0], statistic.show(high)[0]
 
 
-def _ends_by_equal_noise(
-    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
+def _ends_by_tests(
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, *, sampling: bool
 ) -> Sides:
-    """Return the same as `_ends_by_test`, for which all rows have one noise: together where so."""
-    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
-    if all(np.ndim(own) == 0 for own in loadings):
-        return _ends_by_test(statistic, totals, noise, spread)
-    table = np.array(np.broadcast_arrays(*loadings)).T
-    alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
-    _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-    low, high = np.empty((2, len(table)))
-    for kind, first in enumerate(firsts.tolist()):
-        rows = np.flatnonzero(kinds.ravel() == kind)
-        moved = {
-            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
-            for name, own in totals.loadings.items()
-        }
-        part = Totals({name: own[rows] for name, own in totals.values.items()}, moved)
-        own = None if spread is None else statistic.spread(part)
-        low[rows], high[rows] = _ends_by_test(statistic, part, noise, own)
+    """Return the ends of all means that are not rejected, for rows of equal noise together."""
+    low, high = np.empty((2, *np.shape(next(iter(totals.values.values())))))
+    for rows, part in _with_equal_noise(totals):
+        spread = statistic.spread(part) if sampling else None
+        ends = _ends_by_test(statistic, part, noise, spread)
+        if part is totals:
+            return ends
+        low[rows], high[rows] = ends
     return low, high
 
 
@@ -283,7 +306,7 @@ def _sampled_count(
     return below, above
 
 
-_MOST_COUNTED = 2.0**62
+_MOST_COUNTED = 2.0**62  # ends of counts are integers of 64 bits
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 

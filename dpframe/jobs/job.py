@@ -34,6 +34,7 @@ from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request
+from dpframe.queries.regression import regression
 from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
 
@@ -49,6 +50,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
     "cov": of_columns.cov,
     "corr": of_columns.corr,
     "slope": of_columns.slope,
+    "regression": regression,
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,
@@ -60,7 +62,7 @@ SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
 _NO_KEYWORDS = {"kind", "within", "files", "outputs"}
 _YAML = (".yaml", ".yml")
-_ENDS = 2
+_ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite
 _Made = TypeVar("_Made")
 

@@ -221,6 +221,8 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
     forms = {**_ARGUMENTS, "kind": _one_of([kind])}
     if kind in _NUMBERED_BINS:
         forms["bins"] = _forms(int=int, **_BINS)
+    if kind == "regression":
+        forms["x"] = _TEXTS
     if kind == "margins":
         forms |= {"weights": _WEIGHTS, "columns": _GROUPS_BY}
     given = signature(make).parameters.values()

@@ -7,14 +7,12 @@ from typing import Any, assert_never
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kinds import Bounds
 from dpframe.engines.steps import RowTrace, Step, Trace
 from dpframe.operations.hints import bounds_hint, ids_hint, in_short, key_hint, where_hint
 from dpframe.operations.record import UNWANTED, outside_of, unlike
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table
 from dpframe.queries.conditions import met, present, surely
-from dpframe.queries.grid import Grid
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import BinAxis, Cells, RowWeights
 from dpframe.queries.where import Condition
@@ -103,12 +101,6 @@ def _words_of(table: Table, declaration: Declaration) -> Words:
         if caps.groups != declared.groups and caps.groups == declared.rows:
             beyond["max_groups"] = f"beyond max_rows={caps.groups}"
     return Words(table.unit, table.where, beyond)
-
-
-def _sides(out: OutputColumn) -> list[tuple[Hashable, Grid, Bounds]]:
-    """List the columns of values of an output, with their grids and bounds."""
-    sides = ((out.column, out.grid, out.bounds), (out.other, out.other_grid, out.other_bounds))
-    return [(column, grid, bounds) for column, grid, bounds in sides if grid and bounds]
 
 
 class _Chain:
@@ -228,7 +220,7 @@ def lines_of_output(
     found: RowTrace, out: OutputColumn, declaration: Declaration, among: np.ndarray
 ) -> Iterator[Line]:
     """Say what becomes of some rows, of which others are dropped above, in one output."""
-    sides = _sides(out)
+    sides = out.values
     if out.where is None and out.condition is None and not sides:
         return
     words = Words(where=out.where)
@@ -266,7 +258,7 @@ def _part_of(out: OutputColumn) -> str:
     if out.condition is not None:
         part = f"rate of {out.condition.text}"
     elif out.grid is not None:
-        part = " and ".join(f"values of {column}" for column, _, _ in _sides(out))
+        part = " and ".join(f"values of {column}" for column, _, _ in out.values)
     else:
         part = "rows of an output"
     return part if out.where is None else f"{part} where {out.where.text}"

@@ -218,12 +218,11 @@ def _total(
 ) -> ProbedTotal:
     given: list[Hashable] = [] if term.where is None else [*term.where.columns]
     given += [] if term.weights is None else [term.weights.column]
-    grids = ((term.column, term.grid), (term.other, term.other_grid))
-    values = tuple(label for label, grid in grids if grid is not None)
+    values = tuple(label for label, _ in term.valued)
     # clocks decide on conditions, and instants on values: a day apart, in any time zone
     clocks = any(timed.intersection(one.labels) and one.of_text for one in compared)
     plain = not clocks and all(one.plain for one in compared)
-    known = plain and term.kind not in ("square", "part")
+    known = plain and not term.multiplies
     return ProbedTotal(
         values, tuple(given), term.kind == "units", few and term.kind == "sum", known
     )
@@ -234,10 +233,7 @@ def _grids(facts: ReadFacts) -> Iterator[tuple[Hashable, Grid, bool]]:
     for label, grid in facts.valued:
         yield label, grid, False
     for term in facts.terms:
-        multiplied = term.kind in ("square", "part")
-        for label, own in ((term.column, term.grid), (term.other, term.other_grid)):
-            if own is not None:
-                yield label, own, multiplied
+        yield from ((label, own, term.multiplies) for label, own in term.valued)
         if term.weights is not None:
             yield term.weights.column, term.weights.grid, False
 

@@ -260,8 +260,11 @@ def rules_of(table: Table) -> tuple[str, ...]:
     rules = list(rules_of_groups(table.unit, table.groups.axes))
     if table.measured.groups.chosen is not None:
         rules.append(UNWANTED)
+    of_outputs: dict[str, list[str]] = {}
     for out in table.outputs:
-        rules += _rules_of_output(out)
+        for rule in _rules_of_output(out):
+            of_outputs.setdefault(rule, []).append(str(out.name))
+    rules += [f"{rule}, of {', '.join(names)}" for rule, names in of_outputs.items()]
     return tuple(dict.fromkeys(rules))
 
 
@@ -303,9 +306,9 @@ def unlike(grid: Grid) -> str:
 def _rules_of_output(out: OutputColumn) -> Iterator[str]:
     """Say where rows do not count in an output, and may in others."""
     if out.where is not None:
-        yield f"{out.where.text} is not met, of {out.name}"
+        yield f"{out.where.text} is not met"
     if out.condition is not None and out.condition.columns and not out.blanks_fail:
-        yield f"{', '.join(out.condition.columns)} is missing, of {out.name}"
-    for column, grid in ((out.column, out.grid), (out.other, out.other_grid)):
-        if grid is not None and grid.fill is None:
-            yield f"{column} is missing or {unlike(grid)}, of {out.name}"
+        yield f"{', '.join(out.condition.columns)} is missing"
+    for column, grid, _ in out.values:
+        if grid.fill is None:
+            yield f"{column} is missing or {unlike(grid)}"

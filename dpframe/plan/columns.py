@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import pandas as pd
 
@@ -17,9 +17,13 @@ from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition, Node, Not
 from dpframe.statistics.form import Statistic
+from dpframe.statistics.moments import FOURTH, SECOND
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 
 _WEIGHED = "what weights= takes"
+
+BoundedColumn: TypeAlias = tuple[Hashable, Grid, Bounds]
+"""A private column on its grid, with its bounds."""
 
 
 class SourceKey(NamedTuple):
@@ -33,10 +37,10 @@ class SourceKey(NamedTuple):
         A condition of its own.
     met
         For rows: those that satisfy this count as 1, all others as 0.
-    other, other_grid
-        The second column of a pair, on its grid.
+    others
+        Of several columns together, all but the first, on their grids.
     degree
-        That of the polynomials that are measured of a pair.
+        That of the polynomials that are measured of several columns.
     weights
         What each row counts for; `None`: 1.
     origin, span
@@ -47,8 +51,7 @@ class SourceKey(NamedTuple):
     grid: Grid | None = None
     where: Condition | None = None
     met: Condition | None = None
-    other: Hashable = None
-    other_grid: Grid | None = None
+    others: tuple[tuple[Hashable, Grid], ...] = ()
     degree: int = 2
     weights: RowWeights | None = None
     origin: int = 0
@@ -87,8 +90,8 @@ class OutputColumn:
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
     sampled
         Whether what its sampling error takes is measured: squares of its values, or fourth moments.
-    other, other_grid, other_bounds
-        The same of the second column of a pair.
+    others
+        Of several columns together, all but the first, on their grids, with their bounds.
     weights
         What each row counts for; `None`: 1.
     weight
@@ -106,9 +109,7 @@ class OutputColumn:
     blanks_fail: bool = False
     layered: bool = False
     sampled: bool = False
-    other: Hashable = None
-    other_grid: Grid | None = None
-    other_bounds: Bounds | None = None
+    others: tuple[BoundedColumn, ...] = ()
     weights: RowWeights | None = None
     weight: float = 1.0
     averaged: bool = False
@@ -119,13 +120,11 @@ class OutputColumn:
         return STATISTICS[self.kind]
 
     @property
-    def values(self) -> tuple[tuple[Hashable, Grid, Bounds], ...]:
+    def values(self) -> tuple[BoundedColumn, ...]:
         """The private columns it is about, on their grids, with their bounds."""
-        own = (
-            (self.column, self.grid, self.bounds),
-            (self.other, self.other_grid, self.other_bounds),
-        )
-        return tuple((label, grid, bounds) for label, grid, bounds in own if grid and bounds)
+        if self.grid is None or self.bounds is None:
+            return ()
+        return ((self.column, self.grid, self.bounds), *self.others)
 
     @property
     def ticks(self) -> Ticks | None:
@@ -190,9 +189,10 @@ class OutputColumn:
     def source(self) -> SourceKey:
         """The rows and values that the output is about."""
         if self.condition is None:
-            pair = self.other, self.other_grid, 4 if self.sampled and self.of_pair else 2
+            others = tuple((label, grid) for label, grid, _ in self.others)
+            degree = FOURTH if self.sampled and others else SECOND
             own = self.column, self.grid, self.where, None
-            return SourceKey(*own, *pair, self.weights, *self._range)
+            return SourceKey(*own, others, degree, self.weights, *self._range)
         if self.blanks_fail:
             true = Condition.all_of(self.where, surely(self.condition))
             return SourceKey(where=self.where, met=true, weights=self.weights)
@@ -202,9 +202,9 @@ class OutputColumn:
         return SourceKey(where=there, met=true, weights=self.weights)
 
     @property
-    def of_pair(self) -> bool:
-        """Whether it is about two columns together."""
-        return self.other_grid is not None
+    def of_several(self) -> bool:
+        """Whether it is about several columns together."""
+        return bool(self.others)
 
     @property
     def is_mean(self) -> bool:
@@ -238,14 +238,14 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         )
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    what: str = asked.statistic if asked.form.of_numbers else ""
+    what: str = asked.form.name if asked.form.of_numbers else ""
     what = "sampling=True" if asked.sampled else what
     what = _WEIGHED if weights else what
     # squares are rounded up to a part of the width: whole numbers are too coarse for them
     fine = asked.fine or asked.form.is_fine
     grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits, fine=fine)
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
-    if not asked.of_pair:
+    if not asked.form.of_several:
         averaged = asked.averaged
         made = OutputColumn(
             *own, sampled=asked.sampled, weights=weights, weight=asked.weight, averaged=averaged
@@ -253,9 +253,10 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         if not made.step and made.form.is_total:
             raise _too_small(asked)
         return made
-    other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
-    pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
-    return OutputColumn(*own, sampled=asked.sampled, weight=asked.weight, **pair)  # type: ignore[arg-type]
+    others = tuple(
+        (label, *_grid_and_bounds(label, what, declaration, bits)) for label in asked.others
+    )
+    return OutputColumn(*own, sampled=asked.sampled, weight=asked.weight, others=others)
 
 
 def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
@@ -263,17 +264,13 @@ def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     oriented: list[OutputColumn] = []
     sources: set[SourceKey] = set()
     for out in outputs:
-        mirror = replace(
-            out,
-            column=out.other,
-            grid=out.other_grid,
-            bounds=out.other_bounds,
-            other=out.column,
-            other_grid=out.grid,
-            other_bounds=out.bounds,
-        )
-        turned = out.form.is_symmetric and mirror.source in sources
-        oriented.append(mirror if turned else out)
+        if out.form.is_symmetric:
+            first, (column, grid, bounds) = out.values
+            mirror = replace(out, column=column, grid=grid, bounds=bounds, others=(first,))
+            if mirror.source in sources:
+                oriented.append(mirror)
+                continue
+        oriented.append(out)
         sources.add(oriented[-1].source)
     return oriented
 
@@ -295,7 +292,7 @@ def mirror_rates(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
 
 def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Let all that is about a pair be read off the same parts: the finer ones, if any are."""
-    finer = {(out.values, out.where) for out in outputs if out.of_pair and out.sampled}
+    finer = {(out.values, out.where) for out in outputs if out.of_several and out.sampled}
     return [
         replace(out, sampled=True) if (out.values, out.where) in finer else out for out in outputs
     ]

@@ -26,12 +26,12 @@ from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.statistics.pairs import parts_of_pair
+from dpframe.statistics.moments import PAIR, SECOND, moments, parts_of_pair
 from dpframe.statistics.table import StatisticName
 from dpframe.strategies.base import Need, Output, PublicRows, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
-_LEAST_BITS = 16
+_LEAST_BITS = 16  # of a value, so that sums of many stay in 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ def table_of(
     everyone = EVERYONE._replace(weights=weights)
     wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
     places = {source: at for at, source in enumerate(wanted)}
-    pairs = [out for out in outputs if out.of_pair]
+    joint = [out for out in outputs if out.of_several]
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
@@ -199,7 +199,7 @@ def table_of(
                 out.of_rows,
                 out.weight,
                 out.is_rest,
-                _place_in_pair(out, pairs, places),
+                _place_among(out, joint, places),
             )
             for (source, statistic), out in zip(read, outputs, strict=True)
         ),
@@ -323,23 +323,23 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticNam
     ]
 
 
-def _place_in_pair(
-    out: OutputColumn, pairs: Sequence[OutputColumn], places: Mapping[SourceKey, int]
+def _place_among(
+    out: OutputColumn, joint: Sequence[OutputColumn], places: Mapping[SourceKey, int]
 ) -> tuple[int, int] | None:
-    """Find a pair of columns off whose parts a statistic of one of them can be read.
+    """Find several columns off whose moments a statistic of one of them can be read.
 
     The rows must be the same: none of them without a value of either column.
     """
-    if out.grid is None or out.of_pair or out.form.is_total or out.weights is not None:
+    if out.grid is None or out.of_several or out.form.is_total or out.weights is not None:
         return None
-    for pair in pairs:
-        if pair.where != out.where:
+    for several in joint:
+        if several.where != out.where:
             continue
-        if any(grid.fill is None and not grid.drop for _, grid, _ in pair.values):
+        if any(grid.fill is None and not grid.drop for _, grid, _ in several.values):
             continue
-        for axis, (label, _, bounds) in enumerate(pair.values):
+        for axis, (label, _, bounds) in enumerate(several.values):
             if (label, bounds) == (out.column, out.bounds):
-                return places[pair.source], axis
+                return places[several.source], axis
     return None
 
 
@@ -358,10 +358,9 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
-    pairs = [(out.column, out.grid) for out in outputs]
-    pairs += [(out.other, out.other_grid) for out in outputs]
-    pairs += [(out.weights.column, out.weights.grid) for out in outputs if out.weights]
-    return tuple(dict.fromkeys((column, grid) for column, grid in pairs if grid and grid.drop))
+    read = [(label, grid) for out in outputs for label, grid, _ in out.values]
+    read += [(out.weights.column, out.weights.grid) for out in outputs if out.weights]
+    return tuple(dict.fromkeys((label, grid) for label, grid in read if grid.drop))
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
@@ -369,11 +368,14 @@ def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
     for at, key in enumerate(sources):
         column, grid, own, weights = key.column, key.grid, key.where, key.weights
-        if key.other_grid is not None:
-            pair = column, grid, own, key.other, key.other_grid
-            parts = parts_of_pair(key.degree).items()
-            terms |= {(at, name): Term("part", *pair, part, key.degree) for name, part in parts}
-            terms[at, "rows"] = Term("both", *pair)
+        if key.others:
+            several = column, grid, own, key.others
+            columns = 1 + len(key.others)
+            powers = moments(columns, SECOND).items()
+            parts = parts_of_pair(key.degree).items() if columns == PAIR else ()
+            terms |= {(at, name): Term("moment", *several, power) for name, power in powers}
+            terms |= {(at, name): Term("part", *several, part, key.degree) for name, part in parts}
+            terms[at, "rows"] = Term("all valid", *several)
         elif grid is None:
             terms[at, "rows"] = Term("rows", where=own, weights=weights)
             if key.met is not None:
@@ -412,10 +414,10 @@ def _source(key: SourceKey) -> Source:
     if key.weights is not None:
         optional = own or (grid.fill is None and not grid.drop)
         return Source(-int(grid.lower < key.origin), int(grid.upper > key.origin), optional)
-    grids = [one for one in (grid, key.other_grid) if one is not None]
-    optional = own or any(one.fill is None and not one.drop for one in grids)
-    other = None if key.other_grid is None else (key.other_grid.lower, key.other_grid.upper)
-    return Source(grid.lower, grid.upper, optional, other, key.degree)
+    others = [one for _, one in key.others]
+    optional = own or any(one.fill is None and not one.drop for one in (grid, *others))
+    bounds = tuple((one.lower, one.upper) for one in others)
+    return Source(grid.lower, grid.upper, optional, bounds, key.degree)
 
 
 def reach_in(

@@ -87,7 +87,7 @@ class Aggregate(Query):
             replace(
                 spec,
                 averaged=spec.is_sum and (spec.column, spec.where) in means,
-                fine=spec.column in fine and not spec.of_pair,
+                fine=spec.column in fine and not spec.others,
             )
             for spec in specs
         )

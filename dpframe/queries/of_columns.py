@@ -48,16 +48,17 @@ class OfColumns(Query):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column, or one of a pair, named after what it is."""
-        if STATISTICS[self.statistic].of_pair:
+        if STATISTICS[self.statistic].of_several:
             return (self._output(self.statistic, *self.columns),)
         return tuple(self._output(label, label) for label in self.columns)
 
-    def _output(self, name: Hashable, label: Hashable, other: Hashable = None) -> OutputSpec:
+    def _output(self, name: Hashable, label: Hashable, *others: Hashable) -> OutputSpec:
         # a column may be called NaN
-        bounds = {column: ends for column, ends in self.bounds.items() if column in (label, other)}
+        own = (label, *others)
+        bounds = {column: ends for column, ends in self.bounds.items() if column in own}
         sampled, weights = self.sampling, self.weights
         spec = OutputSpec(name, self.statistic, label, bounds=bounds, sampled=sampled)
-        return replace(spec, other=other, weights=weights)
+        return replace(spec, others=others, weights=weights)
 
     @property
     def subject(self) -> str:

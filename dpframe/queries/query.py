@@ -45,8 +45,8 @@ class OutputSpec:
         Whether its sampling error is to be known, for which squares of values are measured.
     fine
         Whether whole numbers are read as real ones, beside a variance of the same column.
-    other
-        The second private column, where it is about a pair of columns; `None` otherwise.
+    others
+        All further private columns, where it is about several together.
     weights
         The private column of what each row counts for; `None`: 1.
     weight
@@ -61,7 +61,7 @@ class OutputSpec:
     condition: Condition | None = None
     blanks_fail: bool = False
     sampled: bool = False
-    other: Hashable = None
+    others: tuple[Hashable, ...] = ()
     weights: Hashable = None
     weight: float = 1.0
     averaged: bool = False
@@ -73,9 +73,9 @@ class OutputSpec:
         return STATISTICS[self.statistic]
 
     @property
-    def of_pair(self) -> bool:
-        """Whether it is about the values of two columns together."""
-        return self.form.of_pair
+    def columns(self) -> tuple[Hashable, ...]:
+        """The private columns whose values it is about."""
+        return (self.column, *self.others) if self.of_column else ()
 
     @property
     def is_sum(self) -> bool:
@@ -293,10 +293,8 @@ class Query(ABC):
         named = [(label, self.groups_named_by) for label in self.by]
         conditions = [(self.condition, "where")]
         for output in self.outputs:
-            if output.of_column:
-                named.append((output.column, "columns" if output.form.family else "column"))
-            if output.of_pair:
-                named.append((output.other, "columns"))
+            by_name = "columns" if output.form.family else "column"
+            named += [(label, by_name) for label in output.columns]
             if output.weights is not None:
                 named.append((output.weights, "weights"))
             conditions += [(output.where, "where"), (output.condition, "condition")]

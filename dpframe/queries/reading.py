@@ -176,8 +176,9 @@ def check_query(query: object, name: Hashable = None) -> Query:
         raise QueryError(f"{searches} {remedy}", parameter="queries", label=name)
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
-        "dpf.std(...), dpf.cov(...), dpf.corr(...), dpf.slope(...), dpf.histogram(...), "
-        "dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
+        "dpf.std(...), dpf.cov(...), dpf.corr(...), dpf.slope(...), "
+        "dpf.regression(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), "
+        "dpf.units(...), "
         f"dpf.aggregate(...) or dpf.margins(...), got {a_type(query)}{called}. Several go in a "
         "dict by name.",
         parameter="queries",

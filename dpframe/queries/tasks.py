@@ -211,19 +211,20 @@ class Term:
         "rows": 1; "units": 1 for one of a unit's kept rows; "valid": 1 if the column holds
         a usable number, else 0; "sum": the column's grid integer x; "square": `ceil((2 x - l - u)^2
         / (u - l))`, with l and u the bounds of the grid; "part": the product of one of the parts
-        of the column and one of the other's, see `dpframe.engines.blocks.bernstein_parts`; "both":
-        1 if both columns hold a usable number.
+        of the column and one of the other's, see `dpframe.engines.blocks.bernstein_parts`;
+        "moment": the product of some of the columns, or a square, see
+        `dpframe.engines.blocks.powers`; "all valid": 1 if all columns hold a usable number.
     column, grid
         The column and its grid, for all but "rows" and "units". Where the grid has a fill, every
         row is valid.
     where
         Rows that do not satisfy this condition add 0.
-    other, other_grid
-        The second column and its grid, for "part" and "both".
+    others
+        All further columns and their grids, for "part", "moment" and "all valid".
     part
-        Which part of either column, for "part".
+        Which part, or which power, of each column.
     degree
-        The degree of the polynomials of these parts: 2 or 4.
+        The degree of the polynomials of parts: 2 or 4.
     weights
         With w the grid integer of the weight of a row, "rows" and "valid" are w in place of 1, and
         "sum" is the integer nearest to `w (x - origin) / span`, halves away from 0.
@@ -231,17 +232,26 @@ class Term:
         Of a sum with weights: all x are at most `span` from `origin`.
     """
 
-    kind: Literal["rows", "units", "valid", "sum", "square", "part", "both"]
+    kind: Literal["rows", "units", "valid", "sum", "square", "part", "moment", "all valid"]
     column: Hashable = None
     grid: Grid | None = None
     where: Condition | None = None
-    other: Hashable = None
-    other_grid: Grid | None = None
-    part: tuple[int, int] = (0, 0)
+    others: tuple[tuple[Hashable, Grid], ...] = ()
+    part: tuple[int, ...] = ()
     degree: int = 2
     weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
+
+    @property
+    def valued(self) -> tuple[tuple[Hashable, Grid], ...]:
+        """The columns of values, with their grids."""
+        return () if self.grid is None else ((self.column, self.grid), *self.others)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether values are multiplied."""
+        return self.kind in ("square", "part", "moment")
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,8 +326,7 @@ class Task:
         """Every column that is named, some more than once."""
         yield from (axis.column for axis in self.groups.axes)
         yield from (column for column, _ in self.valued)
-        yield from (term.column for term in self.terms if term.grid is not None)
-        yield from (term.other for term in self.terms if term.other_grid is not None)
+        yield from (column for term in self.terms for column, _ in term.valued)
         yield from (term.weights.column for term in self.terms if term.weights is not None)
         for condition in (self.where, *(term.where for term in self.terms)):
             if condition is not None:

@@ -291,11 +291,9 @@ def claims(declaration: Declaration, asked: Any) -> Iterator[Claim]:
 
 def _of_output(declaration: Declaration, output: OutputSpec) -> Iterator[Claim]:
     """Ask for values with an order, and bounds of their kind."""
-    labels = [output.column] if output.of_column else []
-    labels += [output.other] if output.of_pair else []
     parameter = "columns" if output.form.family else "column"
-    for label in labels:
-        yield Claim(label, parameter, _ORDERED, "its {} is asked for", output.statistic)
+    for label in output.columns:
+        yield Claim(label, parameter, _ORDERED, "its {} is asked for", output.form.name)
         bounds: Any = output.bounds.get(label, declaration.column(label).bounds)
         if bounds is not None:
             yield _of_ends(label, "bounds", bounds)

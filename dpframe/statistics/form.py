@@ -147,7 +147,7 @@ class Statistic(ABC):
     called: ClassVar[str]
     """In words."""
     arity: ClassVar[int] = 1
-    """How many columns it is about."""
+    """How many columns it is about, or the fewest."""
     interval: ClassVar[IntervalMethod] = "first order"
     is_total: ClassVar[bool] = False
     """Whether it is published as it was measured."""
@@ -155,8 +155,8 @@ class Statistic(ABC):
     """Whether it is a mean: of values, or of whether a condition is met."""
     is_whole: ClassVar[bool] = False
     """Whether it counts, so that it is a whole number."""
-    of_pair: ClassVar[bool] = False
-    """Whether it is about two columns together."""
+    of_several: ClassVar[bool] = False
+    """Whether it is about several columns together."""
     is_symmetric: ClassVar[bool] = False
     """Whether it says the same of a pair in either order."""
     is_fine: ClassVar[bool] = False
@@ -178,6 +178,16 @@ class Statistic(ABC):
     @abstractmethod
     def quotient(self, totals: Totals[Any]) -> Quotient:
         """Return the two weightings, with what they need to know read off the totals."""
+
+    @classmethod
+    def is_about(cls, columns: int) -> bool:
+        """Whether it can be about so many columns."""
+        return columns == cls.arity
+
+    @property
+    def in_half_widths(self) -> "Statistic":
+        """The same of columns whose half widths are 1, which the bounds do not matter to."""
+        return type(self)((ClippedColumn(-1.0, 1.0),) * len(self.columns), self.sampled)
 
     @property
     @abstractmethod
@@ -257,7 +267,8 @@ class Statistic(ABC):
         Of a standard deviation, it is the most where it is a quarter of the width.
         """
         known: Totals[Block] = Totals({}, loadings)
-        moved = {block: np.asarray(part) for block, part in known.noise(_worst(self)).items()}
+        weights = _worst(self.in_half_widths)
+        moved = {block: np.asarray(part) for block, part in known.noise(weights).items()}
         read = {block: np.zeros(1) for of in loadings.values() for block in of}
         moved |= {block: zero for block, zero in read.items() if block not in moved}
         errors = norm(moved.values())
@@ -273,14 +284,9 @@ class Statistic(ABC):
         return f"{cls.called} of {', '.join(map(str, labels))}"
 
 
-def _worst(statistic: Statistic) -> FeatureWeights:
-    return _worst_of(type(statistic), statistic.sampled)
-
-
 @lru_cache
-def _worst_of(kind: type[Statistic], sampled: bool) -> FeatureWeights:
-    """Return `(A - r B) / B.T` at the shapes, which depend on no bounds."""
-    statistic = kind((ClippedColumn(-1.0, 1.0),) * kind.arity, sampled)
+def _worst(statistic: Statistic) -> FeatureWeights:
+    """Return `(A - r B) / B.T` at the shapes."""
     shapes = statistic.shapes
     totals: Totals[int] = Totals(shapes, {name: {} for name in shapes})
     quotient = statistic.quotient(totals)

@@ -6,6 +6,15 @@ from typing import Literal, TypeAlias
 
 from dpframe.statistics.form import ClippedColumn, Statistic
 from dpframe.statistics.pairs import PairCorrelation, PairCovariance, PairSlope
+from dpframe.statistics.regression import (
+    FifthCoefficient,
+    FirstCoefficient,
+    FourthCoefficient,
+    RegressionFit,
+    RegressionIntercept,
+    SecondCoefficient,
+    ThirdCoefficient,
+)
 from dpframe.statistics.values import (
     ConditionRate,
     PopulationDeviation,
@@ -17,8 +26,10 @@ from dpframe.statistics.values import (
 )
 
 StatisticName: TypeAlias = Literal[
-    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
-]
+    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile",
+    "intercept", "coefficient 1", "coefficient 2", "coefficient 3", "coefficient 4",
+    "coefficient 5", "r_squared",
+]  # fmt: skip
 """What an output says about its rows: their number, something of their values, or a share."""
 
 STATISTICS: Mapping[StatisticName, type[Statistic]] = MappingProxyType(
@@ -32,6 +43,13 @@ STATISTICS: Mapping[StatisticName, type[Statistic]] = MappingProxyType(
         "cov": PairCovariance,
         "corr": PairCorrelation,
         "slope": PairSlope,
+        "intercept": RegressionIntercept,
+        "coefficient 1": FirstCoefficient,
+        "coefficient 2": SecondCoefficient,
+        "coefficient 3": ThirdCoefficient,
+        "coefficient 4": FourthCoefficient,
+        "coefficient 5": FifthCoefficient,
+        "r_squared": RegressionFit,
         "quantile": SelectedQuantile,
     }
 )

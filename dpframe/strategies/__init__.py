@@ -68,15 +68,16 @@ class Mechanism:
     classical: bool = False
 
     def planners(self, workload: Workload) -> tuple[Planner, ...]:
-        """Return the ways to plan a workload; parts of a pair of columns are measured alone."""
-        if workload.is_paired:  # several integers move, which not every law charges for in sum
+        """Return the ways to plan a workload; several columns together have their own."""
+        if workload.is_of_several:  # several integers move, which not every law charges for in sum
             sums = independent.design in (*self.designs, *self.plain)
-            return _PAIRED if sums else ()
+            boxes = _BOXES_OF_SEVERAL if self.law.inside == "max" else ()
+            return (*_OF_SEVERAL, *boxes) if sums else ()
         return self.layered if workload.is_layered else self.designs
 
     def plain_planners(self, workload: Workload) -> tuple[Planner, ...]:
         """Return the other ways to plan it beside other tables."""
-        if workload.is_paired:
+        if workload.is_of_several:
             return ()
         plain = self.layered_plain if workload.is_layered else self.plain
         return tuple(one for one in plain if one not in self.planners(workload))
@@ -85,7 +86,8 @@ class Mechanism:
 _ALONE = (independent.design,)
 _PLAIN = (independent.design, pair.design)
 _SINGLE = (*_PLAIN, pair.plan_bernstein, correlated.design)
-_PAIRED = (pair.plan_tensor, independent.design)
+_OF_SEVERAL = (independent.plan_parts, independent.design)
+_BOXES_OF_SEVERAL = (box.runs, box.plan_over_cells)
 _LAYERED = (margins.apart, margins.plan_paired, tree.design)
 _SHARED = (sparse.design, sparse.plan_bins, correlated.design)
 _BOXES = (box.runs_lifted, box.runs, sparse.plan_bins, box.joined_lifted, box.plan_over_cells)

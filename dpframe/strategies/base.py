@@ -63,10 +63,14 @@ EVERYONE = 0
 Need: TypeAlias = tuple[int, str]
 """A total to compute: the position of a source, and which of its totals.
 
-It is "value", "rows", "square" or "units", or one of `statistics.pairs.parts_of_pair`.
+It is "value", "rows", "square" or "units", or one of `statistics.moments`: of `parts_of_pair`, or
+of `moments`, of which a row adds `HALF` to a power at most.
 """
 
-WHOLE = 1 << 32
+HALF = 1 << 15
+"""Half a width, where several columns are multiplied."""
+
+WHOLE = (2 * HALF) ** 2
 """What the parts of a pair of values add up to."""
 
 
@@ -82,23 +86,24 @@ class Source:
         Integer bounds of the value of a present row; both 0 where only rows are counted.
     optional
         Whether a row of the cell may be absent: filtered out, or with a missing value.
-    other
-        Of a pair of columns, the integer bounds of the second one: a present row adds non-negative
-        integers that add up to `WHOLE`.
+    others
+        Of several columns, the integer bounds of all but the first: a present row adds moments, or
+        parts, which are not negative and add up to `WHOLE`.
     degree
-        Of a pair, that of the Bernstein polynomials of either column, whose products these are.
+        Of several columns, that of the moments; of a pair, that of the Bernstein polynomials of
+        either column, whose products the parts are.
     """
 
     lower: int
     upper: int
     optional: bool
-    other: tuple[int, int] | None = None
+    others: tuple[tuple[int, int], ...] = ()
     degree: int = 2
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
         """The bounds of the columns of values."""
-        return [(self.lower, self.upper), *([self.other] if self.other else [])]
+        return [(self.lower, self.upper), *self.others]
 
     @property
     def hull(self) -> tuple[int, int]:
@@ -118,8 +123,8 @@ class Output:
     source
         Position of the source in the workload.
     sampled
-        Whether a mean is to say how far values are apart, too, for its sampling error. The parts of
-        a pair say it by their degree.
+        Whether a mean is to say how far values are apart, too, for its sampling error. Moments of
+        several columns say it by their degree.
     of_rows
         How many times the rows are added to a sum of values. With weights, values are counted from
         the lower bound where their mean is an output, too.
@@ -127,8 +132,9 @@ class Output:
         How much its variance counts beside those of other outputs.
     mirrored
         Whether values of a mean count from the upper bound down.
-    in_pair
-        The position of a source of two columns that tells as much, and which of them it is about.
+    among
+        The position of a source of several columns that tells as much, and which of them it is
+        about.
     """
 
     name: StatisticName
@@ -137,7 +143,7 @@ class Output:
     of_rows: float = 0.0
     weight: float = 1.0
     mirrored: bool = False
-    in_pair: tuple[int, int] | None = None
+    among: tuple[int, int] | None = None
 
     @property
     def kind(self) -> type[Statistic]:
@@ -236,9 +242,9 @@ class Workload:
         return self.ranges or bool(self.domain.margins)
 
     @property
-    def is_paired(self) -> bool:
-        """Whether something is wanted of a pair of columns."""
-        return any(output.kind.of_pair for output in self.outputs)
+    def is_of_several(self) -> bool:
+        """Whether something is wanted of several columns together."""
+        return any(output.kind.of_several for output in self.outputs)
 
     @property
     def cells(self) -> int:
@@ -268,7 +274,7 @@ class Workload:
 
     def statistic(self, output: Output) -> Statistic:
         """Return what an output says, in grid units."""
-        bounds = self.sources[output.source].bounds[: max(output.kind.arity, 1)]
+        bounds = self.sources[output.source].bounds
         return statistic_of(output.name, bounds, sampled=output.sampled)
 
     def width(self, output: Output) -> float:

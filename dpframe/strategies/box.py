@@ -26,7 +26,7 @@ from dpframe.strategies.linear import LinearDesign, move_alone
 MOST_JOINED = 10_000
 """Most coordinates that share one draw over all cells, which is made one by one."""
 
-_ALIKE = 1e-9
+_ALIKE = 1e-9  # relative: costs that close are one
 
 
 def runs(workload: Workload, law: Law) -> LinearDesign | None:
@@ -107,7 +107,8 @@ def _kinds(falling: np.ndarray) -> list[int]:
 
 def _alone(workload: Workload) -> bool:
     """Whether there is a single output: single blocks, or a pair of them, do as well for it."""
-    return len(workload.outputs) == 1 and not workload.rows_weight
+    single = len(workload.outputs) == 1 and not workload.rows_weight
+    return single and not workload.is_of_several
 
 
 def _lift_totals(workload: Workload) -> Layout | None:

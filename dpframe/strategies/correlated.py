@@ -38,7 +38,7 @@ from dpframe.strategies.linear import LinearDesign, corners, parts_of
 Demand: TypeAlias = Mapping[int, float]
 """By block, the factor of its variance in the relative variance of an output."""
 
-_LEAST = 1e-9
+_LEAST = 1e-9  # distance of a weight from where it means nothing
 
 
 def worst_scales(

@@ -6,6 +6,9 @@ and a sum beside the mean of its column is read off the integers of the mean.
 A mean is read off the sum of values centered between the bounds, `2 x - (l + u)`, and the number of
 rows. Centering halves the reach of the sum at least. A variance is read off these two and the sum
 of the squares, less the middle of what these can be.
+
+Moments of several columns are measured one by one, squares less the middle of what they can be. Or
+those of a pair are read off its parts, which together move by 1: nine of degree 2, 25 of degree 4.
 """
 
 import math
@@ -14,7 +17,16 @@ from typing import NamedTuple, assert_never
 
 from dpframe.privacy.sensitivity import Norm
 from dpframe.statistics.form import ROWS, SQUARES, Y
-from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload
+from dpframe.statistics.moments import (
+    PAIR,
+    SECOND,
+    Powers,
+    moments,
+    name_of,
+    of_parts,
+    parts_of_pair,
+)
+from dpframe.strategies.base import EVERYONE, HALF, WHOLE, Output, Source, Workload
 from dpframe.strategies.linear import KNOWN, AnyReading, Block, QuotientReading, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
@@ -35,22 +47,105 @@ class Layout(NamedTuple):
     readings: tuple[AnyReading, ...]
 
 
-def separate(workload: Workload) -> Layout:
-    """Measure totals on their own; the number of rows also where it only matters."""
+def separate(workload: Workload, *, in_parts: bool = False) -> Layout:
+    """Measure totals on their own; the number of rows also where it only matters.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    in_parts
+        Whether moments of pairs are read off parts. Those of degree 4 are in any case.
+    """
     blocks: _Blocks = {}
-    readings = tuple(_separately(workload, out, blocks) for out in workload.outputs_and_rows)
+    readings = tuple(
+        _separately(workload, out, blocks, in_parts=in_parts) for out in workload.outputs_and_rows
+    )
     return Layout(tuple(blocks), readings)
 
 
-def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
+def _separately(
+    workload: Workload, output: Output, blocks: _Blocks, *, in_parts: bool
+) -> AnyReading:
     """Read an output off totals, adding those it needs."""
     if output.kind.is_whole:
-        return _plain_rows(workload, output.source, blocks)
+        pair = _only_pair(workload) if in_parts and output.is_everyone else None
+        if pair is None:
+            return _plain_rows(workload, output.source, blocks)
+        return _rows_of_parts(workload.sources[pair], pair, blocks)
     if output.kind.is_total:
         return _plain_value(workload, output, blocks)
+    if output.kind.of_several or output.among is not None:
+        return _read_moments(workload, output, blocks, in_parts=in_parts)
     if Y in output.kind.family:
         _place(blocks, _center_sum(workload, output.source))
     return _read_quotient(workload, output, blocks, _plain_rows)
+
+
+def has_parts(source: Source, *, in_parts: bool) -> bool:
+    """Whether moments of a source are read off parts."""
+    return len(source.bounds) == PAIR and (in_parts or source.degree > SECOND)
+
+
+def _only_pair(workload: Workload) -> int | None:
+    """Return the pair of columns that all but the number of rows is about, if there is one."""
+    about = set()
+    for output in workload.outputs:
+        if not output.is_everyone:
+            about.add(output.source if output.among is None else output.among[0])
+    (first, *others) = about or {EVERYONE}
+    return None if others or not has_parts(workload.sources[first], in_parts=True) else first
+
+
+def _rows_of_parts(source: Source, position: int, blocks: _Blocks) -> Reading:
+    """Read all rows of the cell off the parts, and off the rows that have none."""
+    rows = _read_parts(source, position, (0, 0), blocks)
+    if source.optional:
+        rows = rows.plus(_place(blocks, Block(position, 0, -1, everyone=1)), 1.0)
+    return rows.whole(WHOLE)
+
+
+def _read_moments(
+    workload: Workload, output: Output, blocks: _Blocks, *, in_parts: bool
+) -> QuotientReading:
+    """Read a statistic of several columns, or of one among them, off their moments."""
+    statistic = workload.statistic(output)
+    at, axis = (output.source, 0) if output.among is None else output.among
+    source = workload.sources[at]
+
+    def read(powers: Powers) -> Reading:
+        if has_parts(source, in_parts=in_parts):
+            return _read_parts(source, at, powers, blocks)
+        return _read_moment(workload, at, powers, blocks)
+
+    by_name = moments(len(source.bounds), source.degree)
+    if output.among is None:
+        return QuotientReading(
+            statistic, {name: read(by_name[name]) for name in statistic.features}
+        )
+    rows, first, second = (
+        read(tuple(power * (k == axis) for k in range(len(source.bounds)))) for power in range(3)
+    )
+    read_off = {ROWS: rows, Y: first.times(output.sign), SQUARES: second.add(rows, -0.5)}
+    return QuotientReading(statistic, {name: read_off[name] for name in statistic.features})
+
+
+def _read_parts(source: Source, at: int, powers: Powers, blocks: _Blocks) -> Reading:
+    """Read a moment of a pair off its parts."""
+    weights = zip(parts_of_pair(source.degree), of_parts(powers, source.degree), strict=True)
+    read = {_place(blocks, Block(at, 0, 0, part=name)): w / WHOLE for name, w in weights}
+    return Reading({k: weight for k, weight in read.items() if weight})
+
+
+def _read_moment(workload: Workload, at: int, powers: Powers, blocks: _Blocks) -> Reading:
+    """Read a moment as it is measured; of a square, twice that less the rows is."""
+    degree = sum(powers)
+    if degree == 0:
+        return _plain_rows(workload, at, blocks)
+    block = _place(blocks, Block(at, 0, 0, part=name_of(powers)))
+    if max(powers) < SECOND:
+        return Reading({block: 1 / HALF**degree})
+    return Reading({block: 0.5 / HALF**degree}).add(_plain_rows(workload, at, blocks), 0.5)
 
 
 def _plain_rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
@@ -101,8 +196,8 @@ def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyRead
     if output.kind.is_total:
         total = _value(workload, output, blocks)
         return total if output.of_rows else total.whole(2)
-    if output.kind.of_pair:
-        raise TypeError("what is about a pair of columns is read off its parts alone")
+    if output.kind.of_several:
+        raise TypeError("what is about several columns is read off its moments alone")
     return _read_quotient(workload, output, blocks, _rows)
 
 
@@ -119,10 +214,8 @@ def _read_quotient(
             return rows(workload, at, blocks)
         if feature == Y:
             return Reading({_place(blocks, _center_sum(workload, at)): output.sign / (width or 1)})
-        if feature == SQUARES:
-            squares = Block(at, 0, -width, square=2)
-            return Reading({_place(blocks, squares): 1 / (width or 1) / 2})
-        return Reading({_place(blocks, Block(at, 0, 0, part=feature)): 1 / WHOLE})
+        squares = Block(at, 0, -width, square=2)
+        return Reading({_place(blocks, squares): 1 / (width or 1) / 2})
 
     return QuotientReading(statistic, {feature: read(feature) for feature in statistic.features})
 

@@ -6,6 +6,7 @@ of them: the totals of the features of a quotient.
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,8 +29,17 @@ from dpframe.privacy.sensitivity import (
     movement,
 )
 from dpframe.statistics.form import Statistic, Totals
-from dpframe.statistics.pairs import parts_of_pair
-from dpframe.strategies.base import EVERYONE, WHOLE, Estimate, Need, Prediction, Source, Workload
+from dpframe.statistics.moments import moments, parts_of_pair
+from dpframe.strategies.base import (
+    EVERYONE,
+    HALF,
+    WHOLE,
+    Estimate,
+    Need,
+    Prediction,
+    Source,
+    Workload,
+)
 
 KNOWN = -1
 """Stands for the block that a public number of rows is: nothing is measured for it."""
@@ -43,7 +53,7 @@ _Deviations: TypeAlias = Mapping[int, Any]
 _Measured: TypeAlias = Mapping[int, np.ndarray]
 """By block, what was measured, noise included."""
 
-_LARGEST = 2.0**62
+_LARGEST = 2.0**62  # integers of 64 bits hold it
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,13 @@ class Reading:
     def times(self, factor: float) -> "Reading":
         """Scale the reading."""
         return Reading({k: factor * weight for k, weight in self.weights.items() if factor})
+
+    def add(self, other: "Reading", factor: float) -> "Reading":
+        """Add a multiple of another reading."""
+        weights = dict(self.weights)
+        for k, weight in other.weights.items():
+            weights[k] = weights.get(k, 0.0) + factor * weight
+        return Reading({k: weight for k, weight in weights.items() if weight})
 
     def plus(self, block: int, weight: float) -> "Reading":
         """Add a multiple of one more block."""
@@ -152,8 +169,8 @@ AnyReading: TypeAlias = Reading | QuotientReading
 class Block(NamedTuple):
     """The measured integer `value * values + row * rows` of a source, in every cell.
 
-    `everyone` times all rows of the cell and `square` times the squares are added to it. One of a
-    pair of columns is one of its parts.
+    `everyone` times all rows of the cell and `square` times the squares are added to it. One of
+    several columns is a moment, or one of the parts of a pair.
     """
 
     source: int
@@ -318,8 +335,8 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     as whole numbers of 1 / 16.
     """
     parts = parts_of(blocks)
-    if source.other is not None:
-        return _around_parts(source, blocks)
+    if source.others:
+        return _around_several(source, blocks)
     values = [(source.lower, 0), (source.upper, 0)] if parts == 1 else _around(source)
     found = {
         tuple(
@@ -333,15 +350,28 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     return tuple(sorted(found))
 
 
-def _around_parts(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
-    """Return the corners of a pair of columns: one part is all of it, or a row has no values."""
-    found = {
-        tuple(WHOLE * (block.part == part) + block.row + block.everyone for block in blocks)
-        for part in parts_of_pair(source.degree)
-    }
+def _around_several(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
+    """Return the corners of several columns: one part is all of it, or a row has no values.
+
+    Moments are all the largest, or all the least: no rows are farther apart in any of them.
+    """
+    parts = parts_of_pair(source.degree)
+    if any(block.part in parts for block in blocks):
+        present = [[WHOLE * (block.part == part) for block in blocks] for part in parts]
+    else:
+        largest = [_largest(source, block.part) for block in blocks]
+        present = [largest, [-most for most in largest]]
+    rows = [block.row + block.everyone for block in blocks]
+    found = {tuple(map(operator.add, corner, rows)) for corner in present}
     if source.optional:
         found.add(tuple(block.everyone for block in blocks))
     return tuple(sorted(found))
+
+
+def _largest(source: Source, moment: str | None) -> int:
+    """Return the largest that a row adds to a moment."""
+    by_name = moments(len(source.bounds), source.degree)
+    return 0 if moment is None else HALF ** sum(by_name[moment])
 
 
 def _around(source: Source) -> list[tuple[int, int]]:

@@ -20,26 +20,15 @@ With its squares (`plan_bernstein`)
     On integers, `t = 2 x - (l + u)` is y times the width h, and `U = ceil(t^2 / h)` is `y^2` times
     h: the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none is below 0 as
     long as `2 |t| - h <= U <= h`. A row whose value is missing adds 1 to M in their place.
-
-Two columns with their squares and their product (`plan_tensor`)
-    A row adds the nine products of three parts of x and three parts of y: all are at least 0, and
-    add up to 1. So a row moves them by 1 in all, and by no more under Gaussian noise; a replaced
-    row by 2, or by the root of 2. The number of rows and the covariance are read off them, and both
-    means and variances where no row lacks one of the two values. Rows with a missing value add 1 to
-    M in their place. With five parts of either, of degree 4, they are 25, off which fourth moments
-    are read, too.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from dpframe.privacy.law import Law
 from dpframe.statistics.form import ROWS, SQUARES, Statistic, Y
-from dpframe.statistics.pairs import moment, parts_of_pair
-from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload
+from dpframe.strategies.base import EVERYONE, Output, Source, Workload
 from dpframe.strategies.linear import AnyReading, Block, LinearDesign, QuotientReading, Reading
 
 _Read: TypeAlias = Callable[[Source, Output, Statistic], AnyReading]
@@ -91,65 +80,9 @@ def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
     return _plan(workload, blocks, 4.0 * width, _read_bernstein)
 
 
-def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
-    """Plan the measurements; `None` unless all is about one pair of columns, or one of the two.
-
-    Parameters
-    ----------
-    workload
-        The outputs wanted.
-    law
-        Law of the noise.
-    """
-    about = {_pair_of(output) for output in workload.outputs_and_rows} - {EVERYONE}
-    if len(about) != 1 or workload.known_rows:
-        return None
-    (at,) = about
-    if at is None:
-        return None
-    names = parts_of_pair(workload.sources[at].degree)
-    blocks = [Block(at, 0, 0, part=name) for name in names]
-    return _plan(workload, blocks, float(WHOLE), _read_tensor)
-
-
-def _pair_of(output: Output) -> int | None:
-    """Return the pair of columns that an output is about, or all rows; `None` if it is neither."""
-    if output.kind.of_pair or output.is_everyone:
-        return output.source
-    return None if output.in_pair is None else output.in_pair[0]
-
-
 def _squared(workload: Workload) -> bool:
     """Whether something is read off squares of values, too."""
     return any(SQUARES in workload.statistic(output).features for output in workload.outputs)
-
-
-def _read_tensor(source: Source, output: Output, statistic: Statistic) -> AnyReading:
-    """Read an output off the parts and M."""
-    if output.kind.of_pair:
-        parts = {name: Reading({at: 1 / WHOLE}) for at, name in enumerate(statistic.features)}
-        return QuotientReading(statistic, parts)
-    if output.in_pair is not None:
-        _, axis = output.in_pair
-        return QuotientReading(statistic, _read_column(axis, output.sign, source.degree, statistic))
-    number = len(parts_of_pair(source.degree))
-    rows = Reading(dict.fromkeys(range(number), 1 / WHOLE))
-    return (rows.plus(number, 1.0) if source.optional else rows).whole(WHOLE)
-
-
-def _read_column(axis: int, sign: int, degree: int, statistic: Statistic) -> dict[str, Reading]:
-    """Read the rows, the values and the squares less 1/2 of one of two columns off the parts."""
-    first = (1, 0) if axis == 0 else (0, 1)
-    second = (2, 0) if axis == 0 else (0, 2)
-    rows, values, squares = (
-        np.array(list(moment(powers, (0.0, 0.0), degree).values())) / WHOLE
-        for powers in ((0, 0), first, second)
-    )
-    weights = {ROWS: rows, Y: sign * values, SQUARES: squares - rows / 2}
-    return {
-        feature: Reading(dict(enumerate(weights[feature].tolist())))
-        for feature in statistic.features
-    }
 
 
 def _only_column(workload: Workload) -> int | None:

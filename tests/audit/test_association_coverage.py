@@ -16,6 +16,7 @@ from scipy import stats
 
 import dpframe as dpf
 from dpframe.statistics.form import Totals
+from dpframe.statistics.moments import moments, of_parts
 from dpframe.statistics.table import statistic_of
 
 pytestmark = pytest.mark.audit
@@ -97,8 +98,12 @@ def test_no_other_reading_of_the_parts_is_better():
 
     def read(noisy):
         statistic = statistic_of("corr", [(0, 1), (0, 1)])
-        values = dict(zip(statistic.features, noisy.reshape(9, -1), strict=True))
-        noises = {name: {at: math.sqrt(2)} for at, name in enumerate(values)}
+        weights = {name: np.array(of_parts(p, 2)) for name, p in moments(2, 2).items()}
+        values = {name: own @ noisy.reshape(9, -1) for name, own in weights.items()}
+        noises = {
+            name: {at: math.sqrt(2) * part for at, part in enumerate(own)}
+            for name, own in weights.items()
+        }
         return statistic.estimate(Totals(values, noises))
 
     def error(found):

@@ -13,7 +13,6 @@ from dpframe.errors import CertificateError, QueryError
 from dpframe.inference.intervals import TableNoise, covariance, quotient_ends, std_error
 from dpframe.privacy.laws import law_named
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.statistics.pairs import parts_of_pair
 from dpframe.strategies import MECHANISMS
 
 BOUNDS = {"fare": (-10, 30), "tips": (0, 5)}
@@ -211,12 +210,12 @@ def test_means_of_no_rows_are_no_bounds_and_may_be_anything(mechanism):
 
 X, XX, ONES = np.array([-1, 0, 1]), np.array([1, -1, 1]), np.ones(3)
 READ = {
-    "rows": (ONES, ONES),
-    "x": (X, ONES),
-    "y": (ONES, X),
-    "xx": (XX, ONES),
-    "xy": (X, X),
-    "yy": (ONES, XX),
+    "moment 0 0": (ONES, ONES),
+    "moment 1 0": (X, ONES),
+    "moment 0 1": (ONES, X),
+    "moment 2 0": (XX, ONES),
+    "moment 1 1": (X, X),
+    "moment 0 2": (ONES, XX),
 }
 OF = np.array([np.outer(*factors).ravel() for factors in READ.values()])
 """How moments are read off nine parts."""
@@ -228,10 +227,12 @@ def ends_of(kind, sums, level):
     how, scales = MECHANISMS["gaussian"], {str(at): 1e6 for at in range(9)}
     named = "gaussian", how.title, how.law.name
     part = BlockNoisePart("noise", *named, scales, (), joined=False, common_blocks=())
-    found = np.linalg.lstsq(OF, sums)[0]
-    parts = dict(zip(parts_of_pair(2), found[:, None], strict=True))
-    loadings = {name: {str(at): NOISE[at]} for at, name in enumerate(parts)}
-    column = column_of(kind, parts, loadings, (-1, 1), (-1, 1))
+    moments = dict(zip(READ, np.array(sums, float)[:, None], strict=True))
+    loadings = {
+        name: {str(at): own for at, own in enumerate(of * NOISE)}
+        for name, of in zip(READ, OF, strict=True)
+    }
+    column = column_of(kind, moments, loadings, (-1, 1), (-1, 1))
     ends = np.ravel(quotient_ends(column, TableNoise(part, (), level))).tolist()
     return ends, column.statistic.estimate(column.totals)[0].item()
 

@@ -14,6 +14,7 @@ from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.statistics.form import Totals
+from dpframe.statistics.moments import moments, of_parts
 from dpframe.statistics.table import statistic_of
 
 HARDLY = {"epsilon": 1e7, "mechanism": "laplace"}  # hardly any noise
@@ -320,7 +321,9 @@ def test_variances_that_noise_hides_are_taken_for_twice_those_of_normal_values(k
     x, y = ((frame[name] - low) / (high - low) for name, (low, high) in ends.items())
     first, second = (stats.binom.pmf(np.arange(5)[:, None], 4, one.to_numpy()) for one in (x, y))
     statistic = statistic_of(kind, [(0, 2), (0, 2)], sampled=True)
-    parts = dict(zip(statistic.features, (first @ second.T).reshape(25, 1), strict=True))
+    parts = (first @ second.T).reshape(25, 1)
+    weights = {name: np.array(of_parts(p, 4)) for name, p in moments(2, 4).items()}
+    values = {name: own @ parts for name, own in weights.items()}
     x, y = 2 * (x - x.mean()), 2 * (y - y.mean())
     spread, k = np.cov(x, y, ddof=0), y.std() / x.std()
     form = np.array([[0, a[0] / 2], [a[0] / 2, 0]])
@@ -331,7 +334,8 @@ def test_variances_that_noise_hides_are_taken_for_twice_those_of_normal_values(k
     product = form @ spread
     normal = len(x) * (2 * np.trace(product @ product) + np.trace(product) ** 2)
     for noise, low, high in ((1e-9, 1 - 1e-9, 1), (1.0, 0.5, 0.99), (6.0, 0.01, 0.7)):
-        totals = Totals(parts, {name: {at: noise} for at, name in enumerate(parts)})
+        loadings = {name: dict(enumerate(noise * own)) for name, own in weights.items()}
+        totals = Totals(values, loadings)
         found = statistic.spread(totals)(a, b, slice(None))
         share = ((found.variance - 2 * normal) / (exact - 2 * normal)).item()
         assert low < share <= high + 1e-9

@@ -58,7 +58,7 @@ def test_every_part_of_a_demand_counts():
 
 
 PARTS = {
-    Source: {"lower": -1, "upper": 3, "optional": True, "other": (0, 1), "degree": 4},
+    Source: {"lower": -1, "upper": 3, "optional": True, "others": ((0, 1),), "degree": 4},
     Output: {
         "name": "mean",
         "source": 2,
@@ -66,7 +66,7 @@ PARTS = {
         "of_rows": 1.5,
         "weight": 2.0,
         "mirrored": True,
-        "in_pair": (1, 1),
+        "among": (1, 1),
     },
     Domain: {
         "dimensions": (Dimension(5, ordered=False),),

@@ -115,6 +115,7 @@ def queries(scale, where):
             "k", n=dpf.count(), c=dpf.cov("x", "y"), r=dpf.corr("y", "b", where="x > 0")
         )
         found["sampled pair"] = dpf.slope("x", "y", "k", where=where, sampling=True)
+        found["regression"] = dpf.regression("x", ["y", "b"], "k", where=where)
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
         found["weighted"] = dpf.aggregate(

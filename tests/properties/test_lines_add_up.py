@@ -30,6 +30,7 @@ QUERIES = {
     "dropped": dpf.aggregate("zone", n=dpf.count(), m=dpf.mean("day")),
     "true": dpf.sum(["late", "long"], max_true=1),
     "slope": dpf.slope("fare", "day", "zone"),
+    "regression": dpf.regression("fare", "day", "zone"),
     "histogram": dpf.histogram("fare", [0, 2, 4], "zone"),
     "ranges": dpf.ranges("fare", 5, "zone"),
     "quantile": dpf.quantile("fare", [0.1, 0.5], "zone"),

@@ -148,6 +148,13 @@ QUERIES = {
         dpf.aggregate("g", n=dpf.count(), r=dpf.corr("x", "k", sampling=True), c=dpf.cov("x", "k")),
         {"missing": MISSING},
     ),
+    "regression": (dpf.regression("x", ["k"], by="g"), {}),
+    "regression with a replacement": (dpf.regression("k", "x"), {"missing": MISSING}),
+    "regression that drops": (dpf.regression("x", "k", where="f == 1"), {"missing": DROP}),
+    "regression beside others": (
+        {"n": dpf.count(by="g"), "r": dpf.regression("x", ["k"], by="g"), "m": dpf.mean("x", "g")},
+        {},
+    ),
     "slope of a constant": (dpf.slope("k", "x"), {"bounds": (2, 2)}),
     "covariance beside a count": (
         dpf.aggregate(by="g", n=dpf.count(), c=dpf.cov("x", "k"), r=dpf.corr("x", "k")),

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import Query
-from dpframe.queries import aggregate, counts, of_columns
+from dpframe.queries import aggregate, counts, of_columns, regression
 from dpframe.queries.binned import Histogram
 from dpframe.queries.query import OutputSpec, QueryOptions
 
@@ -32,6 +32,7 @@ ALL = [
     dpf.cov("fare", "tip", "zone"),
     dpf.corr("fare", "tip", bounds=(0, 9)),
     dpf.slope("fare", "tip", where="toll > 0"),
+    dpf.regression("fare", ["tip", "toll"], "zone", where="toll > 0"),
 ]
 
 
@@ -114,7 +115,7 @@ def test_only_histograms_make_groups_of_their_own():
     axes = [query.bin_axis for query in ALL]
     assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
         ("fare", 2),
-        *[None] * 9,
+        *[None] * 10,
     ]
 
 
@@ -132,7 +133,7 @@ def test_options_know_which_are_given(given, names):
 
 
 def test_every_kind_is_tried_here():
-    modules = (counts, of_columns, aggregate)
+    modules = (counts, of_columns, regression, aggregate)
     named = [(module, value) for module in modules for value in vars(module).values()]
     known = {
         kind for at, kind in named if isinstance(kind, type) and kind.__module__ == at.__name__

@@ -14,8 +14,8 @@ from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import PART_OF_ONE
-from dpframe.statistics.pairs import moment, parts_of_pair
-from dpframe.strategies import MECHANISMS, pair
+from dpframe.statistics.moments import parts_of_pair, powers_off, weigh
+from dpframe.strategies import MECHANISMS, independent
 from dpframe.strategies.base import WHOLE, Output, Source
 
 COUNT = Output("count", 0)
@@ -23,7 +23,7 @@ KINDS = ("cov", "corr", "slope")
 
 
 def of_pair(*, optional=False, degree=2, **options):
-    sources = (EVERYONE, Source(0, 10, optional, (0, 40), degree))
+    sources = (EVERYONE, Source(0, 10, optional, ((0, 40),), degree))
     pairs = (Output(kind, 1, sampled=degree == 4) for kind in KINDS)
     return workload(sources, (COUNT, *pairs), **options)
 
@@ -64,19 +64,19 @@ def test_one_row_moves_the_parts_by_one_in_all(x, y, degree):
 def test_all_of_it_costs_what_one_count_costs(optional, degree):
     for law, replaced in ((LAPLACE, 2), (GAUSSIAN, 2)):
         how = {"optional": optional, "degree": degree}
-        made = pair.plan_tensor(of_pair(**how), law)
-        own = [Fraction(scale) for scale in made.scales]
+        made = independent.plan_parts(of_pair(**how), law)
+        own = [Fraction(round(WHOLE * scale / made.scales[0])) for scale in made.scales]
         assert made.movement(own, law) == 1
-        made = pair.plan_tensor(of_pair(**how, neighboring="replace"), law)
+        made = independent.plan_parts(of_pair(**how, neighboring="replace"), law)
         assert made.movement(own, law) == replaced
-        made = pair.plan_tensor(of_pair(degree=degree, caps=Caps(3, 2, 2), cells=2), law)
+        made = independent.plan_parts(of_pair(degree=degree, caps=Caps(3, 2, 2), cells=2), law)
         parts = (degree + 1) ** 2
         assert made.movement(own[:parts], law) == (3 if law is LAPLACE else 5)
 
 
 def test_a_planted_fault_is_found(monkeypatch):
     # as if a row could add half as much to a part
-    made = pair.plan_tensor(of_pair(), LAPLACE)
+    made = independent.plan_parts(of_pair(), LAPLACE)
     monkeypatch.setattr("dpframe.strategies.linear.WHOLE", WHOLE // 2)
     claimed = made.movement([Fraction(scale) for scale in made.scales], LAPLACE)
     corner = sum(Fraction(WHOLE * (k == 0)) / Fraction(made.scales[k]) for k in range(9))
@@ -86,13 +86,13 @@ def test_a_planted_fault_is_found(monkeypatch):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_pairs_are_measured_by_every_mechanism_whose_law_adds_up(name):
     planners = MECHANISMS[name].planners(of_pair())
-    assert planners[:1] == (() if name == "staircase" else (pair.plan_tensor,))
+    assert planners[:1] == (() if name == "staircase" else (independent.plan_parts,))
     assert not MECHANISMS[name].plain_planners(of_pair())
 
 
 def read_off(x, y, noise=None, law=LAPLACE, degree=2):
     """Return what a design reads off values in [0, 10] and [0, 40]."""
-    made = pair.plan_tensor(of_pair(degree=degree), law)
+    made = independent.plan_parts(of_pair(degree=degree), law)
     measured = [np.array([part.sum()]) for part in nine_or_more(x, y, degree)]
     if noise is not None:
         measured = [part + of for part, of in zip(measured, noise, strict=True)]
@@ -120,7 +120,7 @@ def test_fourth_moments_are_those_of_the_values():
     means = x.mean() / 5 - 1, y.mean() / 20 - 1
     u, v = (x - x.mean()) / 5, (y - y.mean()) / 20
     for a in range(5):
-        found = totals.weigh(moment((a, 4 - a), means, 4))
+        found = totals.weigh(weigh(powers_off(means, (a, 4 - a))))
         assert found[0] == pytest.approx((u**a * v ** (4 - a)).sum(), rel=1e-3)
 
 
@@ -149,15 +149,15 @@ def test_odd_numbers_have_answers():
 ALL = (
     COUNT,
     Output("corr", 1),
-    Output("mean", 2, in_pair=(1, 0)),
-    Output("mean", 3, in_pair=(1, 1)),
-    Output("var", 2, in_pair=(1, 0)),
-    Output("std", 3, in_pair=(1, 1)),
+    Output("mean", 2, among=(1, 0)),
+    Output("mean", 3, among=(1, 1)),
+    Output("var", 2, among=(1, 0)),
+    Output("std", 3, among=(1, 1)),
 )
 
 
 def of_all(degree=2, *, optional=False):
-    pair_of_columns = Source(0, 10, optional, (0, 40), degree)
+    pair_of_columns = Source(0, 10, optional, ((0, 40),), degree)
     single = Source(0, 10, optional), Source(0, 40, optional)
     outputs = (COUNT, *(replace(out, sampled=degree == 4) for out in ALL[1:]))
     return workload((EVERYONE, pair_of_columns, *single), outputs)
@@ -168,7 +168,7 @@ def test_means_and_spreads_of_either_column_are_read_off_the_parts(degree):
     rng = np.random.default_rng(9)
     x = rng.integers(0, 8, 500)
     y = np.clip(3 * x + rng.integers(0, 12, 500), 0, 40)
-    made = pair.plan_tensor(of_all(degree), LAPLACE)
+    made = independent.plan_parts(of_all(degree), LAPLACE)
     assert len(made.blocks) == (degree + 1) ** 2
     measured = [np.array([part.sum()]) for part in nine_or_more(x, y, degree)]
     found = made.decode(measured, [1e-9] * len(measured))
@@ -179,8 +179,9 @@ def test_means_and_spreads_of_either_column_are_read_off_the_parts(degree):
 
 def test_a_statistic_of_another_column_is_not_read_off_the_parts():
     work = of_all()
-    apart = tuple(replace(out, in_pair=None) for out in work.outputs)
-    assert pair.plan_tensor(replace(work, outputs=apart), LAPLACE) is None
+    apart = tuple(replace(out, among=None) for out in work.outputs)
+    made = independent.plan_parts(replace(work, outputs=apart), LAPLACE)
+    assert len(made.blocks) > len(independent.plan_parts(work, LAPLACE).blocks)
 
 
 def test_all_moments_of_two_columns_err_little():
@@ -188,9 +189,9 @@ def test_all_moments_of_two_columns_err_little():
     values = rng.multivariate_normal([0, 0], [[0.09, 0.054], [0.054, 0.09]], 1_000)
     x, y = np.rint(1_000 * np.clip(values, -1, 1)).astype(np.int64).T
     sides = Source(-1_000, 1_000, optional=False)
-    both = Source(-1_000, 1_000, optional=False, other=(-1_000, 1_000))
-    outputs = (*ALL[:5], Output("var", 3, in_pair=(1, 1)))
-    made = pair.plan_tensor(workload((EVERYONE, both, sides, sides), outputs), LAPLACE)
+    both = Source(-1_000, 1_000, optional=False, others=((-1_000, 1_000),))
+    outputs = (*ALL[:5], Output("var", 3, among=(1, 1)))
+    made = independent.plan_parts(workload((EVERYONE, both, sides, sides), outputs), LAPLACE)
     grid = Grid(0, -1_000, 1_000)
     of_x, of_y = bernstein_parts(x, grid, 2), bernstein_parts(y, grid, 2)
     parts = [(of_x[i] * of_y[j]).sum() for i, j in parts_of_pair(2).values()]

@@ -147,6 +147,7 @@ QUERIES = {
     "cov": PAIR,
     "corr": PAIR,
     "slope": PAIR,
+    "regression": PAIR | {"x": ["fare"]},
     "histogram": {"column": "fare", "bins": [0, 1, 2]},
     "ranges": {"column": "fare", "bins": [0, 1, 9]},
     "quantile": {"column": "fare", "bins": [0, 1, 9]},

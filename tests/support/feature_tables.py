@@ -36,6 +36,7 @@ BY = {"nothing": (), "one": ("g",), "two": ("g", "h")}
 _FORMS = {
     "histogram": dpf.histogram,
     "ranges": dpf.ranges,
+    "regression": dpf.regression,
     "units": dpf.units,
     "count": dpf.count,
     "sum": dpf.sum,
@@ -94,6 +95,8 @@ class Asked:
         match self.form:
             case "histogram" | "ranges":
                 return "x", EDGES
+            case "regression":
+                return "y", ["x"]
             case "sum":
                 return ([column for _, column, _ in self.outputs.values()],)
         return ()
@@ -171,7 +174,7 @@ def _table(case, by):
     weights = _weights(case)
     options = {"n": ROWS_KNOWN} if case["known"] == "yes" else {}
     match kind:
-        case "histogram" | "ranges" | "units":
+        case "histogram" | "ranges" | "units" | "regression":
             outputs = {kind: (kind, None, None)}
             return Asked(kind, by, outputs, where, options, weights)
         case "few true":

@@ -13,6 +13,7 @@ FEATURES = {
         "several",
         "variance",
         "covariance",
+        "regression",
         "rates",
         "histogram",
         "units",
@@ -43,8 +44,8 @@ NAMES = tuple(FEATURES)
 SUMS = ("sum", "sums", "few true")
 OF_MARGINS = ("margins", "possible")
 OVER_CELLS = (*OF_MARGINS, "ranges", "across")
-ONE_CONDITION = ("histogram", "units", "ranges", "few true")
-UNWEIGHTED = ("variance", "covariance", "units", "ranges", "few true", "across")
+ONE_CONDITION = ("histogram", "units", "ranges", "few true", "regression")
+UNWEIGHTED = ("variance", "covariance", "regression", "units", "ranges", "few true", "across")
 UNITS = ("one column", "two columns")
 
 
@@ -91,7 +92,10 @@ def _but(name, *left_out):
 
 
 _UNFIT = "does not apply to these queries"
-_LINEAR = ("several", "rates", "variance", "covariance", "few true", "mean", "sums", *OVER_CELLS)
+_LINEAR = (
+    "several", "rates", "variance", "covariance", "regression", "few true", "mean", "sums",
+    *OVER_CELLS,
+)  # fmt: skip
 
 RULES = (
     _unwritten("a row is one row", unit="row", caps=_but("caps", "none")),
@@ -116,7 +120,9 @@ RULES = (
     _refused(_UNFIT, law="staircase", kind=_LINEAR),
     _refused(_UNFIT, law="staircase", where=("exclusive", "overlapping")),
     _refused(_UNFIT, law="staircase", kind="units", tables=_but("tables", "joined", "three")),
-    _refused(_UNFIT, law="staircase", kind=("count", "histogram", "units"), unit="row"),
+    _refused(
+        _UNFIT, law="staircase", kind=("count", "histogram", "units"), unit="row", weights="no"
+    ),
     _refused(_UNFIT, law="correlated", kind=("histogram", *OVER_CELLS)),
     _refused(_UNFIT, law="box", kind=("ranges", "possible")),
 )

@@ -80,6 +80,7 @@ CALLS = {
     "cov": _call("cov", "fare", "size", "zone"),
     "corr": _call("corr", "size", "fare", where=WHERE),
     "slope": _call("slope", "fare", "size", "day", bounds={"size": (1, 4)}),
+    "regression": _call("regression", "fare", ["size", "day"], "zone", bounds={"day": (0, 3)}),
     "sampled corr": _call("corr", "fare", "size", "zone", sampling=True),
     "associations": _call(
         "aggregate",

@@ -1,0 +1,113 @@
+"""Moments of several columns in a box: what they cost, and how little coefficients err."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.designing import EVERYONE, deviations, workload
+
+from dpframe.context import Context
+from dpframe.engines.blocks import powers
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
+from dpframe.queries.grid import Grid
+from dpframe.statistics.moments import moments
+from dpframe.strategies import box, independent
+from dpframe.strategies.base import Output, Source
+
+WIDE = 1 << 20
+PLANS = {"box": (box.runs, BOX), "laplace": (independent.design, LAPLACE)}
+PLANS |= {"gaussian": (independent.design, GAUSSIAN)}
+
+
+def planned(name, covariates, *, optional=False, **options):
+    planner, law = PLANS[name]
+    several = Source(-WIDE, WIDE, optional, ((-WIDE, WIDE),) * covariates)
+    kinds = ["intercept", *(f"coefficient {at + 1}" for at in range(covariates)), "r_squared"]
+    outputs = tuple(Output(kind, 1) for kind in kinds)
+    return planner(workload((EVERYONE, several), outputs, **options), law), law
+
+
+def measured_of(design, values):
+    """The integers that rows of values in [-1, 1] add, by block: one line of them a row."""
+    grid = Grid(0, -WIDE, WIDE)
+    split = [powers(np.rint(WIDE * column).astype(np.int64), grid) for column in values.T]
+    by_name = moments(len(split), 2)
+    columns = []
+    for block in design.blocks:
+        chosen = (0,) * len(split) if block.part is None else by_name[block.part]
+        each = (own[power] for own, power in zip(split, chosen, strict=True))
+        columns.append(math.prod(each))
+    return np.array(columns).T
+
+
+def farthest(design, law, rows, others):
+    """The farthest that one of some rows is from another one: in each box, one number counts."""
+    most = Fraction(0)
+    scales = [Fraction(scale) for scale in design.scales]
+    moving = [k for k, scale in enumerate(scales) if scale]
+    for one, other in itertools.product(rows.tolist(), others.tolist()):
+        each = {k: (abs(one[k] - other[k]) / scales[k]) ** law.norm for k in moving}
+        boxes = [[each.get(k, Fraction(0)) for k in group] for group in design.groups]
+        most = max(most, sum(map(max, boxes)))
+    return most
+
+
+@pytest.mark.parametrize("covariates", [1, 3, 5])
+@pytest.mark.parametrize("name", PLANS)
+def test_the_largest_rows_move_all_moments_as_far_as_claimed(name, covariates):
+    design, law = planned(name, covariates)
+    assert len(design.blocks) == (covariates + 2) * (covariates + 3) // 2
+    rng = np.random.default_rng(covariates)
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=covariates + 1)))
+    some = rng.uniform(-1, 1, (40, covariates + 1))
+    rows = measured_of(design, np.concatenate([corners, some]))
+    nothing = np.zeros((1, len(design.blocks)), np.int64)
+    claimed = design.movement([Fraction(scale) for scale in design.scales], law)
+    assert farthest(design, law, rows, nothing) == claimed
+    replacing, _ = planned(name, covariates, neighboring="replace")
+    claimed = replacing.movement([Fraction(scale) for scale in replacing.scales], law)
+    found = farthest(replacing, law, rows, rows[:10])
+    assert found <= claimed
+    if law is BOX and len(replacing.groups) == 1:
+        assert found == claimed
+
+
+def test_a_planted_fault_is_found(monkeypatch):
+    # as if products were half as large
+    design, law = planned("gaussian", 2)
+    monkeypatch.setattr("dpframe.strategies.linear.HALF", (1 << 15) // 2)
+    faulty, _ = planned("gaussian", 2)
+    claimed = faulty.movement([Fraction(scale) for scale in design.scales], law)
+    rows = measured_of(design, np.ones((1, 3)))
+    assert farthest(design, law, rows, 0 * rows) > claimed
+
+
+def frame_of(rows=10_000):
+    """Three covariates that go together, and a response with a residual deviation of .2."""
+    rng = np.random.default_rng(21)
+    together = np.linalg.cholesky(0.3 * np.ones((3, 3)) + 0.7 * np.eye(3)).T
+    covariates = np.clip(rng.normal(size=(rows, 3)) @ together * 0.3, -1, 1)
+    response = covariates @ [0.6, -0.3, 0.5] + rng.normal(0, 0.2, rows)
+    return np.c_[covariates, np.clip(response, -1, 1)]
+
+
+def test_coefficients_of_three_covariates_err_little():
+    values, cells = frame_of(), 4_000
+    design, law = planned("box", 3)
+    exact = measured_of(design, values).sum(axis=0)
+    scales = deviations(design, law=law)
+    context = Context()
+    (group,) = design.groups
+    noise = dict(zip(group, law.draw([scales[k] for k in group], cells, context), strict=True))
+    measured = [total + noise[k] for k, total in enumerate(exact)]
+    found = design.decode(measured, [law.deviation_among(s, len(group)) for s in scales])
+    known = np.c_[np.ones(len(values)), values[:, :3]]
+    truth, *_ = np.linalg.lstsq(known, values[:, 3])
+    errors = np.array([out.values for out in found[1:4]]) - truth[1:, None]
+    median = np.median(np.sqrt((errors**2).mean(axis=0)))
+    # .0133 is expected, with a standard error of .0001
+    assert 0.0125 < median <= 0.0145
+    foreseen = np.sqrt(sum(np.square(part).mean() for part in found[1].loadings.values()))
+    assert errors[0].std() == pytest.approx(foreseen, rel=0.1)
