@@ -8,7 +8,6 @@ unless the row is about them.
 import importlib.util
 import json
 import math
-import os
 import resource
 import statistics
 import subprocess
@@ -476,51 +475,27 @@ def groups_grow() -> dict[int, float]:
     return times
 
 
+def opened(number: int, parts: int = 0) -> float:
+    """Seconds to open a ledger file of so many entries, and to charge one more."""
+    from bench_ledger_parts import entries, write
+
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made, "ledger")
+        *written, first, second, third, last = entries(number + 4, parts)
+        write(path, written, "week" if parts else None)
+        later = iter((first, second, third, last))
+        (took,) = medians(lambda: dpf.Ledger(path).charge(next(later)), turns=3)
+    return took
+
+
 def entries_grow() -> dict[int, float]:
-    """Seconds to open a ledger of so many entries, and to charge a release to it."""
-    from dataclasses import replace
-    from uuid import uuid4
-
-    times = {}
-    for number in (10_000, 100_000):
-        with tempfile.TemporaryDirectory(dir=in_memory()) as made:
-            path = Path(made, "ledger")
-            ledger = dpf.Ledger.create(path, budget=dpf.Budget(epsilon=1e3, delta=1e-6))
-            frame = small_frame()
-            frame.dp.declare(keys={"key": list(frame["key"].unique())}, **EACH, ledger=ledger)
-            dpf.release(frame, dpf.count("key"), epsilon=1e-4)
-            (entry,) = ledger.entries
-            for _ in range(number - 1):
-                ledger.charge(replace(entry, release_id=uuid4().hex))
-            (times[number],) = medians(lambda path=path: dpf.Ledger(path).status(), turns=3)
-    return times
-
-
-def in_memory() -> str | None:
-    """The folder of files in memory, where there is one."""
-    folder = "/dev/shm"  # noqa: S108
-    return folder if os.path.isdir(folder) else None
+    """Seconds to open a ledger of so many entries, and to charge one more."""
+    return {number: opened(number) for number in (10_000, 100_000)}
 
 
 def parts_grow() -> dict[int, float]:
-    """Seconds to open a ledger with a budget for each of so many parts, two entries a part."""
-    from dataclasses import replace
-    from uuid import uuid4
-
-    times = {}
-    for parts in (1_000, 10_000):
-        with tempfile.TemporaryDirectory(dir=in_memory()) as made:
-            path = Path(made, "ledger")
-            budget = dpf.Budget(epsilon=10, delta=1e-6)
-            ledger = dpf.Ledger.create(path, budget=budget, part="key")
-            frame = rows(1_000, 10)
-            frame.dp.declare(keys={"key": range(10)}, **EACH, ledger=ledger)
-            dpf.release(frame, dpf.count("key"), epsilon=1e-4)
-            entry = ledger.entries[0]
-            for part in list(range(parts)) * 2:
-                ledger.charge(replace(entry, release_id=uuid4().hex, part=str(part)))
-            (times[parts],) = medians(lambda path=path: dpf.Ledger(path).status(), turns=3)
-    return times
+    """The same with a budget for each of so many parts, ten entries a part."""
+    return {parts: opened(10 * parts, parts) for parts in (1_000, 10_000)}
 
 
 def margins_grow() -> dict[int, float]:

@@ -18,7 +18,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.html import grid, pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 9
+FORMAT: Final = 9  # of certificates: the only one that is read
 TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""

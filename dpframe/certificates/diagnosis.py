@@ -16,7 +16,7 @@ from dpframe.provenance import DIAGNOSED
 _ATTRIBUTE = "dpframe_computed"
 _WAYS = {"interval": "To publish them with it, use .dp.interval(join=True) of the release."}
 _ELSE = "The release itself has one, and can be published beside it."
-_MOST = 3
+_MOST = 3  # releases that are listed
 
 
 def mark_diagnosis(frame: pd.DataFrame, releases: Iterable[Release], call: str) -> pd.DataFrame:

@@ -345,6 +345,10 @@ class SumsPart(MarginsPart):
         }
 
 
+_Weight: TypeAlias = Annotated[float, records.Limits(ge=1e-9, lt=2)]
+"""That of a child: the largest is 1, and of plans none is below 1 / 200."""
+
+
 class TreePart(LayersPart):
     """Noise on the nodes of a tree whose leaves are bins, one tree for each group.
 
@@ -367,7 +371,7 @@ class TreePart(LayersPart):
     """
 
     kind: Literal["tree"]
-    weights: tuple[tuple[records.Positive, ...], ...]
+    weights: tuple[tuple[_Weight, ...], ...]
     window: records.AtLeastOne | Literal["expanding"] | None
 
     def __post_init__(self) -> None:

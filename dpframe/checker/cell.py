@@ -24,7 +24,7 @@ Moves: TypeAlias = Mapping[int, tuple[int, int]]
 """By block, what one row of either unit adds to it."""
 
 _UNHIDDEN = 1e60  # one over a scale of 0: squares of what moves stay in the range of floats
-_SAFE = 2**62
+_SAFE = 2**62  # products below it are exact in 64 bits
 _MOST_PAIRS = 1 << 20
 """Pairs of vectors that are compared; with more, only the farthest classes are."""
 

@@ -14,7 +14,7 @@ from dpframe.checker.units import FilledCaps, count, words_of
 from dpframe.checker.witness import Found, WitnessCells
 from dpframe.errors import PlanCheckError
 
-_MOST_VECTORS = 256
+_MOST_VECTORS = 256  # combinations of the parts of a row
 
 
 def worst_over_cells(

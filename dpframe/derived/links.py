@@ -27,7 +27,7 @@ from dpframe.derived.linear import Shared, grouping, sparse
 from dpframe.errors import QueryError, quote
 from dpframe.inference.quotients import span_of_signs
 
-PERCENT = 100.0
+PERCENT = 100.0  # per cent of a part of 1
 
 
 @dataclass(frozen=True, eq=False)

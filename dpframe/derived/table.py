@@ -223,7 +223,7 @@ def _as_cells(estimates: CellEstimates, part: ColumnPart, model: pd.Series) -> l
     return [pd.Series(cells) for cells in made]
 
 
-_FARTHEST = 2**62
+_FARTHEST = 2**62  # where nothing bounds a cell; integers of 64 bits hold it
 
 
 def _limits(part: ColumnPart) -> tuple[int, int]:

@@ -26,9 +26,9 @@ from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import LabelAxis, LabelTask
 
-_BLOCK = 1 << 16
-_LIMIT = 2**63
-_NONE = -1
+_BLOCK = 1 << 16  # labels: what is made of them stays in cache
+_LIMIT = 2**63  # integers of 64 bits end here
+_NONE = -1  # the place of a value that is no key
 _DTYPES = {"string": "O", "int64": "i8", "bool": "?", "date": "O", "datetime": "M8[us]"}
 _FIRST = np.datetime64("0001-01-01", "us").view(np.int64)
 _LAST = np.datetime64("9999-12-31T23:59:59.999999", "us").view(np.int64)
@@ -211,7 +211,7 @@ def _date(value: Any) -> datetime.date | None:
     return datetime.date.fromordinal(datetime.date.toordinal(value))
 
 
-_MOST_CELLS = 2**62
+_MOST_CELLS = 2**62  # numbers of cells are integers of 64 bits
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from dpframe.queries.tasks import LabelTask, Task
 from dpframe.sources.manifest import Manifest
 
 _BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
-_LARGE_BLOCK = 1 << 20
+_LARGE_BLOCK = 1 << 20  # rows, where a column has labels that are dear to look up
 _FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once
 
 _Asked = Sequence[tuple[Task, CellLookup]]

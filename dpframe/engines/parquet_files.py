@@ -36,7 +36,7 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
 _AT_ONCE = 16  # files: what takes long is to wait for distant ones
-_LEAST_AT_ONCE = 4
+_LEAST_AT_ONCE = 4  # distant files, whatever their size
 _BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
 _BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
 _BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes

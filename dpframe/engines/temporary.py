@@ -23,7 +23,7 @@ from dpframe.ledger import platform
 
 _NAME = re.compile(r"\.?dpframe-(rows|trial|ledger)-[a-z0-9_]{8}")
 _KEEPER = "in-use"
-_ATTEMPTS = 100
+_ATTEMPTS = 100  # at a name that nobody has taken
 _ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU", "SIGBREAK")
 _BY_SIGNAL = 128  # what shells add to the number of a signal
 

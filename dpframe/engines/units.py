@@ -24,13 +24,13 @@ from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Sizes
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 16  # units: what is made of them stays in cache
 _GROUP = 1 << 19  # rows of a group, about: in smaller ones threads wait for each other more often
 _MOST_PARTS = 8  # that are dealt out on their own
 _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
-_WORD = 64
+_WORD = 64  # bits
 _MOST = 1 << 62  # combinations that are numbered without looking at which there are
 
 _Rows = slice | np.ndarray

@@ -44,7 +44,7 @@ INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
 """What to do with what has no form in a CSV file."""
 
 _Path: TypeAlias = str | PathLike[str]
-_FORMAT: Final = 3
+_FORMAT: Final = 3  # of the certificate beside a file: the only one that is read
 _SUFFIX = ".certificate.json"
 _FILE = "a CSV file"
 _COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})
@@ -450,7 +450,7 @@ class _Reader:
         columns = {at: self._column(cells[depth + at], at) for at in range(width)}
         frame = pd.DataFrame(columns, index=index)
         numbers = [at for at, dtype in enumerate(sidecar.dtypes) if dtype is not None]
-        if int(frame[numbers].notna().sum().sum()) != sidecar.cells:
+        if sum(int(frame[at].count()) for at in numbers) != sidecar.cells:
             raise ValueError("another number of cells")
         labels = [
             self._keys(pd.Series(line[depth:], dtype=object), (_COLUMNS, number), label_of(name))
@@ -522,10 +522,12 @@ class _Reader:
         level = self.levels.get(place)
         if texts.dtype.kind in "iu":
             keys = self.opened.shown_keys(self.levels[place])
-            found = keys.get_indexer(texts.array)
-            if (found < 0).any():
-                raise ValueError("another key")
-            return keys.take(found).rename(name)
+            if not np.array_equal(keys, texts):  # not in the order that was released
+                found = keys.get_indexer(texts.array)
+                if (found < 0).any():
+                    raise ValueError("another key")
+                keys = keys.take(found)
+            return keys.rename(name)
         keys = pd.Index([]) if level is None else self.opened.shown_keys(level)
         plain = not self.sidecar.escaped_formulas
         if plain and keys.equals(pd.Index(texts)):  # as released

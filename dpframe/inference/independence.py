@@ -22,9 +22,9 @@ from dpframe.public import public_call
 _DRAWS = 999  # made-up tables for a p-value
 _FEWER = 499  # and for each step towards an end of an interval
 _STEPS = 12  # of a bisection: an end is good to 1 / 4,096 of where it is looked for
-_HALF = 0.5
+_HALF = 0.5  # the median
 _LEAST = 0.5  # rows of a key, at least: sums of noisy counts can be negative
-_NODES = 1 << 16
+_NODES = 1 << 16  # integers at which the law of noise is added up
 _OUTSIDE = 1e-12  # of noise that is not drawn
 _ALONE = 'Release the counts alone: dpf.count(by=[...]), with mechanism="laplace" or "gaussian".'
 

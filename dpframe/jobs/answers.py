@@ -18,8 +18,8 @@ from dpframe.arguments import visible
 from dpframe.ledger.file import NO_ROOM
 from dpframe.ledger.store import is_url
 
-SOUND, ALTERED, UNREADABLE = 0, 1, 2
-TOO_MUCH, DONE_BEFORE, LEFT_OVER = 3, 4, 5
+SOUND, ALTERED, UNREADABLE = 0, 1, 2  # exit codes of files that are checked
+TOO_MUCH, DONE_BEFORE, LEFT_OVER = 3, 4, 5  # exit codes of releases that are not made
 TESTED = 78  # EX_CONFIG: the program that runs the command has a testing block open
 LATER = 75  # EX_TEMPFAIL of sysexits.h, by which schedulers know that they may try again
 

@@ -22,8 +22,8 @@ from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
 from dpframe.steps.verify import verify
 
-_MOST_ROWS = 20
-_MOST_PARTS = 5
+_MOST_ROWS = 20  # of a table that a terminal shows
+_MOST_PARTS = 5  # of a budget that a terminal shows
 
 
 def show(_: argparse.Namespace, path: Path) -> Answer:

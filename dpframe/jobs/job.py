@@ -62,7 +62,7 @@ SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
 _NO_KEYWORDS = {"kind", "within", "files", "outputs"}
 _YAML = (".yaml", ".yml")
-_ENDS = 2
+_ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite
 _Made = TypeVar("_Made")
 

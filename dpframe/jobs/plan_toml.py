@@ -73,7 +73,7 @@ def why_no_toml(text: str, why: str) -> str:
     return f"line {place[1]}, {line:.80}: it is no TOML: {reason}. {remedy}"
 
 
-_MOST_KEYS = 10_000
+_MOST_KEYS = 10_000  # of a plan; the time to read it grows with them
 _MOST_PARTS = 20  # of a key such as a.b.c: the time to read it grows with their square
 _LONGEST_WORD = 500  # a number, or a key without quotes
 _TEXT = re.compile(
@@ -157,12 +157,12 @@ def _keys_within(dotted: str) -> _Keys:
     return keys
 
 
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 20  # of a plan: no file by mistake
 _MOST_FILLED = 10_000  # characters of a text with the values of its placeholders
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 _FILLED = re.compile(r"(\$?)\{([A-Za-z_]\w*)\}")
 _ELSEWHERE = ("/", "\\", "..", "\0")
-_LEAST_HIDDEN = 4
+_LEAST_HIDDEN = 4  # characters: shorter secrets would blot out words
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 _BINS = "{ from = 0, to = 100, bins = 20 }"

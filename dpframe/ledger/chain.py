@@ -26,7 +26,7 @@ from dpframe.privacy.pots import KINDS, Pot, Pots, PotsOfParts, Priced, settle_p
 FORMAT = 5
 """Version of what rows mean."""
 
-_START = "0" * 64
+_START = "0" * 64  # the hash before the first row
 _decode = json.JSONDecoder().raw_decode
 # what reading a made-up row may raise: it is no JSON, has 1/0, or ten thousand brackets
 _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)

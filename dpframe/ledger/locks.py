@@ -20,7 +20,7 @@ from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.ledger import platform
 from dpframe.ledger.platform import Deadline
 
-_SHORT_FILE = 1 << 12
+_SHORT_FILE = 1 << 12  # bytes; a lock names one process
 
 
 def check_names(path: Path, place: Path, handle: int) -> None:

@@ -21,8 +21,8 @@ from dpframe.privacy.pots import Pots
 Part: TypeAlias = str
 """A part as a ledger keeps it: a text, or the shortest text of a number."""
 
-_BUCKETS = 256
-_MOST_FULLEST = 16
+_BUCKETS = 256  # a new part copies one of them: 1 / 256 of all
+_MOST_FULLEST = 16  # states none of which is fuller than another; of more, two count as one
 _LONGEST = 200  # characters
 _EXACT = 2**53  # from here on, floats no longer tell all integers apart
 

@@ -18,7 +18,7 @@ from dpframe.privacy import amounts
 from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
 from dpframe.privacy.pots import Pot, Pots, shorten
 
-_MOST_SHOWN = 20
+_MOST_SHOWN = 20  # latest releases
 _MOST_NAMED, _LONGEST_SHOWN = 3, 40  # in an error: releases, and characters of one
 _FIRST = ("released_at", "what", "mechanism")
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")

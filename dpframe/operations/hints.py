@@ -14,7 +14,7 @@ from dpframe.queries.tasks import Axis, BinAxis, LabelAxis
 from dpframe.queries.where import Condition
 from dpframe.sources.match import constants_compared, may_match
 
-_MOST_TEXT = 40
+_MOST_TEXT = 40  # characters
 
 
 def _kinds_of(items: Iterable[object]) -> set[str]:
@@ -59,7 +59,7 @@ def where_hint(condition: Condition, step: Step, left: np.ndarray, found: Trace)
     return "no row satisfies it"
 
 
-_MOST_OFTEN = 3
+_MOST_OFTEN = 3  # values that are named
 _SAMPLE = 1000  # values of a column that say of what kind they are
 
 

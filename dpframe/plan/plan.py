@@ -503,7 +503,7 @@ class _Sharing:
         return CalibrationError(reason, parameter="mechanism", value=self.names[0])
 
 
-_LEAST, _MOST = 2.0**-60, 2.0**60
+_LEAST, _MOST = 2.0**-60, 2.0**60  # numbers between which a search stays
 _NEAR = 1e-6  # how much more than the least part is taken
 
 

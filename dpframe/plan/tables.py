@@ -31,7 +31,7 @@ from dpframe.statistics.table import StatisticName
 from dpframe.strategies.base import Need, Output, PublicRows, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
-_LEAST_BITS = 16
+_LEAST_BITS = 16  # of a value, so that sums of many stay in 64
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import as_moment, in_use, index_of
 
-MOST_PANELS = 64
+MOST_PANELS = 64  # of a figure, an inch or two each
 
 _SECONDS = dict(days=86_400, hours=3_600, minutes=60, seconds=1, milliseconds=1e-3)
 _FEWEST_UNITS = 3  # of the largest duration: a unit of which there are fewer is too long

@@ -23,7 +23,7 @@ Amount: TypeAlias = float | Fraction | Decimal | str
 WRITTEN = 10**4000
 """Python writes whole numbers below it as texts, and none of more than 4,300 digits."""
 
-_SIMPLE_DENOMINATOR = 10**6
+_SIMPLE_DENOMINATOR = 10**6  # a float near such a fraction is one
 _LONGEST = 100  # characters of a text
 _MOST_BITS = 10_000  # of a fraction; Python writes no longer integers
 _WRITTEN = re.compile(
@@ -181,7 +181,7 @@ SpendKind = Literal["epsilon", "mu", "rho", "share"]
 AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
 """The keywords that say how much to spend."""
 
-_PERCENT = 100
+_PERCENT = 100  # a share above 1 may be meant so
 _FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
 _TINY = Fraction(1, 2**1074)
 _SMALL, _SLACK = Fraction(1, 2**7), 2.0**-47  # some dozens of roundings of parts of an epsilon

@@ -91,7 +91,7 @@ _SPARE = 20  # one draw more for so many: 3 % are rejected
 _FEW = 16  # so many words are compared faster than sorted; ranks add up to less than 256
 _MANY = 100  # so many words of 32 bits are too often tied
 _ERROR = 2.0**-50  # twice a bound on the relative error of a product
-_LOW_MASK = (1 << LOW_BITS) - 1
+_LOW_MASK = (1 << LOW_BITS) - 1  # the low bits of a word
 
 
 def box_noise(scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
@@ -317,9 +317,9 @@ def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]
         bits += WORD
 
 
-_NODES = 257
+_NODES = 257  # of a table of tails, evenly spread
 _BETWEEN = 1.0001  # what the largest of so many may miss between them
-_HIGH, _SMALL = 0.93, 10
+_HIGH, _SMALL = 0.93, 10  # a level, and members of a group: between them errors are less
 _VAST = 1e100  # tails are 0 long before, and products stay finite
 _RELATIVE = 1e-14  # of a variance, what the last digits are
 _FEW_TERMS = 32  # of a tail that is added up; SciPy takes 80 ms to import

@@ -225,7 +225,7 @@ def _mass_above(delta: float, rest: float) -> float:
     return mass if math.ldexp(mass, _SHIFT) >= raised > 0 else math.nextafter(mass, 1.0)
 
 
-STANDARD = 1.25
+STANDARD = 1.25  # the constant of the classical formula (Dwork and Roth 2014)
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)
 """The constant in place of 1.25 in the accuracy note of 2020; about 1.2443."""
 _SLACK = 2.0**-40  # far more than the rounding of the few operations below
@@ -308,7 +308,7 @@ def _floats_below(epsilon: Amount, delta: Amount) -> tuple[float, float]:
 
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
 _SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this
-_MAX_STEPS = 60
+_MAX_STEPS = 60  # of Newton; fewer than ten are needed
 _CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
 
 

@@ -47,7 +47,7 @@ _DIVISORS = range(1, 13)
 _FINEST = 1e6  # of a finer lattice, the next point is no nearer than rounding
 _PLACES = 101  # of a total of integers, to either side of 0
 _LARGEST_WORK = 400_000  # places of a total, times rows
-_NO_STEP = 1e-200
+_NO_STEP = 1e-200  # in place of a division by 0
 
 Rows: TypeAlias = slice | np.ndarray
 """Some rows of a table, or all of them."""

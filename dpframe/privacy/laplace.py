@@ -42,12 +42,12 @@ _WIDEST_ADDED = 12.0  # a scale, up to which integers of two noises are added up
 _MOST_ADDED = 1000.0  # rows times the scale, up to which they are
 _LEAST_MISSED = 1e-6  # less is lost in differences of floats
 _NARROW = 1e-12  # stands for a scale of 0
-_NARROWEST = 60 * _NARROW
+_NARROWEST = 60 * _NARROW  # of a tail, so that nothing is left
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
 _LOST = 2e-9  # what differences of products of floats may lose
 _APART = 1.002  # scales that are nearer are taken for larger ones: products stay below 1e7
 _MARGIN = 2.0**-40  # relative; what is found moves to the private side by it
-_MAX_STEPS = 60
+_MAX_STEPS = 60  # of Newton; fewer than ten are needed
 _CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
 
 

@@ -69,7 +69,7 @@ STRIP_BITS = 6
 """A strip is 2**-6 wide."""
 MARGIN = 2.0**-16
 """No float decides a comparison closer than this: their errors stay below 2**-18."""
-_CELLS = 1 << 16
+_CELLS = 1 << 16  # of the table that a draw looks up first
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +331,7 @@ def lend(size: int) -> Iterator[np.ndarray]:
 
 
 _SINGLE = 8  # so many draws are quicker one by one
-_CELL_BITS = 16
+_CELL_BITS = 16  # of a random word, which choose a cell
 _FEW = 1 << 13  # so many draws are copied faster than they are mended
 _FEWER = 1 << 11  # for so many draws fresh memory is quick
 _SPARE, _SHARE = 32, 28  # so many draws more, and one for so many: 3 % are rejected

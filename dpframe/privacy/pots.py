@@ -42,7 +42,7 @@ _KEPT = Fraction(197, 200)  # of the mu of the Gaussian pot, and of the limits o
 _MANY = Fraction(9, 10)  # the order with the rest of delta is best where this of epsilon is left
 _PARTS = 10_000  # parts of delta are multiples of 1 / this
 
-_ORDERS = 6
+_ORDERS = 6  # of Renyi, which a budget keeps beside GDP
 _FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each

@@ -15,8 +15,8 @@ _LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
 _MARGIN = 2.0**-40
 _SMALL, _LARGE = 2.0**-300, 2**30  # beyond, the divergence is bounded without its formula
 _TINY = 2.0**-900  # squares of what has a smaller divergence would vanish
-_HALF = 0.5
-_HALVINGS = 80
+_HALF = 0.5  # the order is 1 + beyond: its first term is of beyond + 1 / 2
+_HALVINGS = 80  # more than the bits of a float
 _DIGITS = 64  # bits kept of a price that need not be exact
 
 

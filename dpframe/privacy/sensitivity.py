@@ -176,7 +176,7 @@ def pairs_of_units(norm: Norm, a: int, b: int, kernel: Kernel | None) -> list[Un
     return [UnitPair(norm, a, b, shared, whole - shared, parts) for shared in {least, whole}]
 
 
-_MOST_ROWS = 2**60
+_MOST_ROWS = 2**60  # of a unit: what they add stays in 64 bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ MOST_MOVED = 2**40
 
 _DIGITS = 60  # of exponentials and logarithms that decide on scales and costs
 _SLACK = Decimal(f"1e{10 - _DIGITS}")  # of exponentials and logarithms, relative and absolute
-_FARTHEST = 2.0**62
+_FARTHEST = 2.0**62  # steps; integers of 64 bits hold them
 _NOT_LESS = 1 + 1e-13  # with D = 1 noise is not to look better than that of Laplace
 _LEAST_EPSILON = 1 / 64  # draws take 1 / epsilon rounds; Laplace noise does as well
 

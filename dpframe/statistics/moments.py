@@ -23,8 +23,8 @@ Powers: TypeAlias = tuple[int, ...]
 Polynomial: TypeAlias = Mapping[Powers, Any]
 """By powers, a coefficient: a number, or one for every cell."""
 
-SECOND, FOURTH = 2, 4
-PAIR = 2
+SECOND, FOURTH = 2, 4  # orders of moments: what a value and its square need
+PAIR = 2  # columns of a pair
 
 
 @lru_cache

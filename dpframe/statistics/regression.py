@@ -26,7 +26,7 @@ from dpframe.privacy.noise_sum import norm
 from dpframe.statistics.form import ClippedColumn, IntervalMethod, Quotient, Totals, add_weights
 from dpframe.statistics.moments import OfMoments, Polynomial, add, moments, multiply, weigh
 
-MOST_COVARIATES = 5
+MOST_COVARIATES = 5  # moments grow with their square
 _SHAPE = 0.5  # R^2 of the rows by which errors are foreseen
 _LEAST = 1e-9  # of an eigenvalue of the covariance, in squared half widths
 

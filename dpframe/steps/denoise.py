@@ -332,7 +332,7 @@ def _number(value: float) -> float | None:
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
 
-_LARGEST = 2.0**61
+_LARGEST = 2.0**61  # whole numbers of 64 bits, with room for their sums
 _METHOD = "consistent"
 
 

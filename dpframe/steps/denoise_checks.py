@@ -137,7 +137,7 @@ def _along(index: pd.Index, level: int) -> np.ndarray:
 
 Across: TypeAlias = Literal["rows", "columns"]
 
-_SAME = 1e-9
+_SAME = 1e-9  # relative: errors that close are one
 _DENOISED = "counts, sums, and means and rates without weights"
 _BY_ROW = "parents"  # the only option with a value for each row
 _BY_VALUE = "prior"

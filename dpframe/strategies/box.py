@@ -26,7 +26,7 @@ from dpframe.strategies.linear import LinearDesign, move_alone
 MOST_JOINED = 10_000
 """Most coordinates that share one draw over all cells, which is made one by one."""
 
-_ALIKE = 1e-9
+_ALIKE = 1e-9  # relative: costs that close are one
 
 
 def runs(workload: Workload, law: Law) -> LinearDesign | None:

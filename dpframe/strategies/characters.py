@@ -56,7 +56,7 @@ MOST_SUMS = 2_500
 MOST_KEYS = 32
 """Nor are signs of more keys than this."""
 
-_FINEST = 10_000
+_FINEST = 10_000  # denominator of a weight; finer ones gain nothing
 _SMALL_STEPS, _NEAR = np.arange(1, 65), 1e-9  # found faster
 
 

@@ -53,7 +53,7 @@ _Deviations: TypeAlias = Mapping[int, Any]
 _Measured: TypeAlias = Mapping[int, np.ndarray]
 """By block, what was measured, noise included."""
 
-_LARGEST = 2.0**62
+_LARGEST = 2.0**62  # integers of 64 bits hold it
 
 
 @dataclass(frozen=True, slots=True)

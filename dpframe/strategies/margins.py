@@ -58,12 +58,12 @@ from dpframe.strategies.possible import sum_layers
 from dpframe.strategies.shares import as_shares, best_shares, starts_of
 from dpframe.strategies.structure import MarginStructure
 
-_ROUNDING = 1 / 12
+_ROUNDING = 1 / 12  # variance of rounding to whole numbers
 _ABOVE = 1 + 2.0**-46  # of some dozens of roundings, each by 2**-53 at most
 _MOST_EXACT = 16  # axes whose patterns of differences are compared in whole numbers
 _MOST_AXES = 20  # and those whose patterns are compared at all
 
-_ABOVE_SHARE = 1 + 2.0**-48
+_ABOVE_SHARE = 1 + 2.0**-48  # puts a quotient above the real number
 _LEAST_SHARE = 1e-4  # of an even one, so that no noise is out of range
 
 

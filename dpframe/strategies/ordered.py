@@ -85,7 +85,7 @@ def sizes_of(bins: int) -> tuple[int, ...]:
     return (-(-bins // math.prod(below)), *below)
 
 
-@lru_cache
+@lru_cache(16)  # a few megabytes each
 def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[TreeLevel, ...]:
     """Return the levels of the least mean square error of the sums wanted, by their sizes.
 

@@ -25,7 +25,7 @@ from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCel
 from dpframe.strategies.shares import as_shares, best_shares
 from dpframe.strategies.structure import MarginStructure
 
-_ABOVE = 1 + 2.0**-48
+_ABOVE = 1 + 2.0**-48  # puts a product above the real number
 _LEAST_PRECISION = 1e-5  # of an even one: with less, floats do not restore exact cells
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and all tables are alike
 _LEAST_LOG = -9.0  # of a share that is tried

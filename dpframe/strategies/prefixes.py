@@ -14,7 +14,7 @@ import numpy as np
 
 from dpframe.strategies.ordered import Window
 
-_MOST_EDGES = 2**12
+_MOST_EDGES = 2**12  # at which errors are looked at
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 

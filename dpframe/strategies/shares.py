@@ -10,7 +10,7 @@ Improve: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 _MOST_ROUNDS = 200  # most take 10
 _CONVERGED = 1e-8  # part of the sum of variances that a round gains
-_NO_TURN = 1e-300
+_NO_TURN = 1e-300  # in place of a division by 0
 _LEAST_LOG = -40.0  # beside the largest share; less than the least share that is used
 _SAME_LOSS = 1e-3  # of the sum of variances
 _RANDOM_STARTS = 8  # a plan must not be dominated, which tests try on six shapes

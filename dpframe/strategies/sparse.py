@@ -31,7 +31,7 @@ from dpframe.strategies.base import EVERYONE, Estimate, Need, Prediction, Worklo
 from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import ROUNDED, Block, LinearDesign, Reading
 
-_FINEST = 1000
+_FINEST = 1000  # denominator of a weight; finer ones gain nothing
 _WIDEST = 2**32  # what a unit adds to a bin, as wide as values: with more, few units leave 64 bits
 
 

@@ -214,7 +214,7 @@ class TreeStructure:
         return np.asarray(self.edge_products(below, above) @ np.square(self.tau))
 
 
-@lru_cache(64)
+@lru_cache(16)
 def _inverse(
     sizes: tuple[int, ...], level: int, window: Window, weights: tuple[float, ...]
 ) -> np.ndarray:
@@ -225,7 +225,7 @@ def _inverse(
     return inverse
 
 
-@lru_cache(64)
+@lru_cache(16)
 def _edges(
     sizes: tuple[int, ...], level: int, window: Window, weights: tuple[float, ...]
 ) -> np.ndarray:

@@ -36,13 +36,13 @@ from dpframe.strategies.prefixes import mean_products, prefix_products
 from dpframe.strategies.structure import TreeStructure
 
 _ABOVE = 1 + 2.0**-46  # puts a product of a few roundings above the real number
-_ROUNDING = 1 / 12
+_ROUNDING = 1 / 12  # variance of rounding to whole numbers
 
 _LEAST_SHARE = 1e-3  # levels with less are not counted
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels are alike
-_MOST_LEVELS = 6
+_MOST_LEVELS = 6  # that are tried; more never won
 _LEAST_PART = 1e-9  # of a precision, which a level that is counted adds
-_ROUNDS = 200
+_ROUNDS = 200  # of the fixed point; it converges far sooner
 
 _Rated = tuple[float, tuple[int, ...], tuple[float, ...]]  # error, sizes and noise of a tree
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpframe.declaration.facts import Column, Declaration
 
-_MOST_CELLS, _MOST_ROWS, _MOST_ODD = 200, 2_000, 20
+_MOST_CELLS, _MOST_ROWS, _MOST_ODD = 200, 2_000, 20  # cells and rows that are tried, and odd values
 
 
 @dataclass(frozen=True, eq=False)

@@ -299,7 +299,7 @@ def copy_of(noisy: Any) -> Any:
 
 
 INVARIANCE, CHARGE = "invariance", "charge"
-_SHOWN, _BEFORE = 100, 30
+_SHOWN, _BEFORE = 100, 30  # characters of a long text: all, and before what differs
 
 
 class Run(TestBlock):

@@ -128,6 +128,12 @@ MADE = {
     "margins by sums of signs": lambda: one_frame(
         dpf.margins(["zone", "red"]), mechanism="box", epsilon=1
     )["zone", "red"],
+    **{
+        f"sums over bins, {window}": lambda window=window: one_frame(
+            dpf.ranges("fare", 6, bounds=(0, 9), window=window), mechanism="gaussian", mu=0.5
+        )
+        for window in (None, 4, "expanding")
+    },
     "several at once": lambda: one_frame({"some": COUNT, "total": dpf.count()})["total"],
     "denoised at once": lambda: one_frame(
         dpf.histogram("fare", range(20)), epsilon=1, denoise="auto"
@@ -218,6 +224,25 @@ def test_certificates_fit_the_schema(name):
     record = record_of(MADE[name]())
     VALIDATOR.validate(record)
     assert read_certificate(record).to_dict() == record
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": [[1.0] * 5]},
+        {"weights": [[1.0] * 5 + [1e300]]},
+        {"weights": [[1.0] * 5 + [0.0]]},
+        {"sizes": [385], "weights": [[1.0] * 385]},
+        {"tau": {"0": [1.0, 1.0]}},
+        {"window": 0},
+    ],
+    ids=["few", "huge", "zero", "many", "layers", "window"],
+)
+def test_weights_of_children_are_few_and_near_1(change):
+    record = record_of(MADE["sums over bins, 4"]())
+    one(record)["mechanism"].update(change)
+    with pytest.raises(UnreadableCertificateError):
+        read_certificate(record)
 
 
 def one(record):
