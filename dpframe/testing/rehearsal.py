@@ -237,11 +237,17 @@ def make_rows(
             columns[label] = (
                 values if known.dtype is None else _with_dtype(values, label, known.dtype)
             )
+    for possible in declaration.combinations:  # most rows have one, and the others odd ones
+        usual = rng.random(rows) < _POSSIBLE
+        own = possible.take(rng.integers(len(possible), size=rows))
+        for label in [one for one in possible.columns if one in columns]:
+            columns[label] = columns[label].mask(usual, own[label].array)
     frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
     frame.attrs[MADE_UP] = True
     return frame
 
 
+_POSSIBLE = 0.9  # part of rows
 _AS_IT_COMES, _IN_ONE, _IN_MANY = range(3)  # how a unit fills groups
 
 
