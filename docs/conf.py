@@ -56,13 +56,18 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "dpframe"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "glossary", "changelog", "contributing")}
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "dpframe"},
+    "logo": {
+        "text": "dpframe",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_persistent": [],

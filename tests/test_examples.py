@@ -74,6 +74,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     done = run(PAPERS / "errata.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0.5872" in done.stdout
+    assert "ratio of the risks, closed form                       41.0000" in done.stdout
     assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
 

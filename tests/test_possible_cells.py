@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import QueryError
+from dpframe.errors import DeclarationError, QueryError
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon")
 REGIONS = pd.DataFrame(
@@ -149,3 +149,54 @@ def test_too_many_sums_and_other_keys_are_refused(people):
         people.dp.release(dpf.margins(LEVELS, keys=REGIONS), epsilon=1, denoise="consistent")
     with pytest.raises(QueryError, match="combinations"):
         dpf.consistent(people.dp.release(dpf.margins(LEVELS, keys=REGIONS), epsilon=1))
+
+
+@pytest.fixture
+def declared(people):
+    facts = {("country", "region"): REGIONS, "sex": ["f", "m"]}
+    made = people.assign(sex=np.where(people["age"] % 3, "f", "m"))
+    made.dp.declare(privacy_unit=dpf.EACH_ROW, bounds={"age": (0, 99)}, keys=facts)
+    return made
+
+
+def test_declared_pairs_are_the_cells_of_every_query(declared):
+    pairs = list(REGIONS.itertuples(index=False, name=None))
+    rows = declared.merge(REGIONS)
+    for by in (["country", "region"], ["region", "country"], ["sex", "country", "region"]):
+        table = declared.dp.count(by, **NO_NOISE)
+        truth = rows.groupby(by).size()
+        assert table["count"].round().astype(int).to_dict() == truth.to_dict()
+    of_country = declared.dp.count("country", **NO_NOISE)
+    assert of_country.index.tolist() == ["fr", "de", "be"]
+    levels = declared.dp.release(dpf.margins(LEVELS), epsilon=1)
+    assert set(levels["country", "region"].index) == set(pairs)
+    asked = dpf.margins(LEVELS, keys=REGIONS)
+    errors = [
+        declared.dp.plan(query, epsilon=1).table["std_error"]
+        for query in (asked, dpf.margins(LEVELS))
+    ]
+    pd.testing.assert_series_equal(*errors)
+
+
+def test_keys_of_a_call_take_the_place_of_declared_pairs(declared):
+    table = declared.dp.count(["country", "region"], keys={"country": ["fr", "de"]}, epsilon=1)
+    assert len(table) == 12
+    histogram = declared.dp.release(
+        dpf.histogram("age", [0, 50, 99], ["country", "region"]), epsilon=1
+    )
+    assert len(histogram) == 12
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {("country", "zone"): REGIONS},
+        {"country": REGIONS},
+        {("country", "region"): pd.concat([REGIONS, REGIONS])},
+        {("country", "region"): REGIONS.assign(region=None)},
+        {("country", "region"): REGIONS[:0]},
+    ],
+)
+def test_pairs_that_are_none_are_refused_where_they_are_declared(people, keys):
+    with pytest.raises(DeclarationError, match="keys"):
+        people.dp.declare(privacy_unit=dpf.EACH_ROW, keys=keys)

@@ -18,7 +18,7 @@ from dpframe.errors import PlanCheckError
 _MOST_CELLS = 64  # of random totals, where cells are measured one by one
 _MOST_PLACES = 12
 """Places of a row that are all compared with each other; of more, a sample is."""
-_MOST_ENCODED = 2**18  # places along one axis, times cells: all are compared for Gaussian noise
+_MOST_ENCODED = 2**26  # squared places along one axis, times cells; 20 ms
 _MOST_AXES = 6  # with sets of axes along which a second row is elsewhere
 _SAMPLED = 2  # places beside the ends
 _LARGEST = 2**20  # of random totals
@@ -205,7 +205,7 @@ def layers_of(
     two, pure = measured.neighboring == "replace", measured.noise.law.norm == 1
     most = _MOST_PLACES
     if two and not pure and len(measured.places.shape) == 1:
-        most = max(most, _MOST_ENCODED // measured.places.cells)
+        most = max(most, math.isqrt(_MOST_ENCODED // measured.places.cells))
     places, sampled = places_to_try(measured.places, dice, two=two, most=most)
     weights, of_row = probe.weights_of_layers(places)
     if not of_row:
@@ -226,6 +226,8 @@ def _gaussian_kernels(
     columns: np.ndarray, precision: np.ndarray, *, two: bool
 ) -> list[PlaceKernel]:
     """Return what is measured of the places that share the most, the least, and are farthest."""
+    moved = columns.any(axis=0)
+    columns, precision = columns[:, moved], precision[moved]
     shared = (columns * precision) @ columns.T
     own = np.diag(shared)
     if not two:

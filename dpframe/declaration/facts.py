@@ -15,7 +15,14 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.context import SYSTEM, Context
-from dpframe.declaration.kinds import Bounds, check_bounds, check_keys, check_missing, check_type
+from dpframe.declaration.kinds import (
+    Bounds,
+    check_bounds,
+    check_combinations,
+    check_keys,
+    check_missing,
+    check_type,
+)
 from dpframe.errors import DeclarationError, DPFrameWarning, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
@@ -108,6 +115,8 @@ class Declaration:
         What a schema says that no fact is made of.
     part
         The part of the data that alone is read, of whose budget the ledger is; `None`: all parts.
+    combinations
+        Combinations of groups that rows can have, by some columns, such as regions in countries.
     """
 
     columns: Mapping[Hashable, Column] = field(default_factory=lambda: MappingProxyType({}))
@@ -118,6 +127,7 @@ class Declaration:
     name: str | None = None
     part: Part | None = None
     unused: tuple[str, ...] = ()
+    combinations: tuple[pd.DataFrame, ...] = ()
 
     @property
     def unit_columns(self) -> tuple[Hashable, ...]:
@@ -153,13 +163,22 @@ class Declaration:
             column = columns[label]
             checked = check_bounds(label, value, integer=column.integer)
             columns[label] = replace(column, bounds=checked, source=source)
+        combinations = list(self.combinations)
         for label, value in _items("keys", keys):
-            columns[label] = replace(columns[label], keys=check_keys(label, value), source=source)
+            listed = [check_combinations(label, value)] if isinstance(value, pd.DataFrame) else []
+            own = {name: frame[name].drop_duplicates() for frame in listed for name in frame}
+            keys_of: dict[Hashable, object] = {**own} or {label: value}
+            combinations = [one for one in combinations if not {*one.columns} & {*keys_of}]
+            combinations += listed
+            for name, given in keys_of.items():
+                index = check_keys(name, given)
+                columns[name] = replace(columns[name], keys=index, source=source)
         for label, value in _items("missing", missing):
             columns[label] = replace(columns[label], missing=check_missing(label, value))
         for label, value in _items("types", types):
             columns[label] = replace(columns[label], type=check_type(label, value))
-        return replace(self, columns=MappingProxyType(dict(columns)))
+        made = MappingProxyType(dict(columns))
+        return replace(self, columns=made, combinations=tuple(combinations))
 
     def with_truths(self, types: Mapping[Hashable, str | None]) -> "Declaration":
         """Return a declaration in which columns that are of truths by their public type have keys.

@@ -277,6 +277,24 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     return keys
 
 
+def check_combinations(label: Hashable, value: pd.DataFrame) -> pd.DataFrame:
+    """Validate combinations of groups of some columns: a frame with these, no row twice."""
+    columns = label if isinstance(label, tuple) else (label,)
+    if len(columns) == 1 or not value.columns.is_unique or {*columns} != {*value.columns}:
+        example = "keys={('country', 'region'): frame}"
+        rule = "must be a list of groups, or a frame with the columns named"
+        raise wrong_keys(label, f"{rule}: {example}, got columns {quote(list(value.columns))}.")
+    for column, keys in value.items():
+        check_nesting(column, keys)
+    try:
+        twice = value.duplicated().any()
+    except TypeError:
+        raise wrong_keys(label, "must be hashable.") from None
+    if twice:
+        raise wrong_keys(label, "must not name a combination twice; drop duplicates first.")
+    return value[list(columns)].reset_index(drop=True)
+
+
 def check_nesting(label: Hashable, keys: pd.Index | pd.Series) -> None:
     """Refuse keys that Python cannot hash without an end of the process."""
     if keys.dtype != object:

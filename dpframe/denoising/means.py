@@ -45,30 +45,15 @@ _LEAST = 1e-300  # stands for a sum of 0
 
 
 class NoisyRatio(NamedTuple):
-    """What means were read off, and the noise in it.
+    """What means were read off, and the noise in it, the same in all groups."""
 
-    Parameters
-    ----------
-    centered
-        T by group: the noisy sum of values, each less the middle of the bounds.
-    rows
-        N by group: the noisy number of rows.
-    centered_variance, rows_variance, covariance
-        Of the noise in T and N, the same in all groups.
-    bounds
-        `(l, u)`, what a value can be.
-    laplace
-        Of how many Laplace noises of one scale that in N is the sum, 1 or 2; 0: it is taken as
-        normal.
-    """
-
-    centered: np.ndarray
-    rows: np.ndarray
-    centered_variance: float
-    rows_variance: float
-    covariance: float
-    bounds: tuple[float, float]
-    laplace: int = 0
+    centered: np.ndarray  # T by group: the sum of values, each less the middle of the bounds
+    rows: np.ndarray  # N by group
+    centered_variance: float  # of the noise in T
+    rows_variance: float  # of the noise in N
+    covariance: float  # of both
+    bounds: tuple[float, float]  # (l, u), what a value can be
+    laplace: int = 0  # of how many Laplace noises of one scale that in N is the sum; 0: normal
 
     @property
     def half_width(self) -> float:

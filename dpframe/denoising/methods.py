@@ -33,30 +33,14 @@ DenoiserName: TypeAlias = Literal[
 
 
 class Facts(NamedTuple):
-    """What is public about values to denoise.
+    """What is public about values to denoise."""
 
-    Parameters
-    ----------
-    law
-        The law of the noise.
-    own
-        Standard deviation of the noise that a value has for itself.
-    common
-        Standard deviation of the noise that all values share.
-    nonnegative
-        Whether no truth is below 0.
-    integer
-        Whether the truth is whole.
-    edges
-        Pairs of positions that are neighbors; `None`: not known.
-    """
-
-    law: Law
-    own: float
-    common: float = 0.0
-    nonnegative: bool = False
-    integer: bool = False
-    edges: np.ndarray | None = None
+    law: Law  # of the noise
+    own: float  # deviation of the noise that a value has for itself
+    common: float = 0.0  # deviation of the noise that all values share
+    nonnegative: bool = False  # whether no truth is below 0
+    integer: bool = False  # whether the truth is whole
+    edges: np.ndarray | None = None  # pairs of positions that are neighbors; None: not known
 
     @property
     def sigma(self) -> float:
@@ -191,9 +175,9 @@ _WITH_NEIGHBORS: tuple[tuple[str, Options], ...] = (
 class Choice(NamedTuple):
     """What was chosen, and what it was compared with."""
 
-    methods: tuple[str, ...]
-    denoised: Denoised
-    tried: dict[str, Denoised]
+    methods: tuple[str, ...]  # whose results are averaged; none: nothing is expected to help
+    denoised: Denoised  # the values as they are where nothing is expected to help
+    tried: dict[str, Denoised]  # all results, by method and options in words
 
     @property
     def name(self) -> str:

@@ -37,15 +37,6 @@ def tail_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarr
     logarithms; a is fitted, by least squares, to four bins before the end and all behind. A tail
     has the weight of its likelihood, times `exp(-1/2)` for each bin behind the end that it reaches.
 
-    Parameters
-    ----------
-    noisy
-        Numbers of units by bin.
-    noise
-        Mean absolute error of each, b.
-    widths
-        Widths of the bins, of logarithms of sizes.
-
     Examples
     --------
     >>> noisy = np.array([900.0, 800, 400, 190, 120, 31, 35, -40, 8, -12, 24, 5])
@@ -132,29 +123,13 @@ class _Levels(NamedTuple):
 def likely_counts(
     noisy: np.ndarray, noise: float, widths: np.ndarray, draws: int = 300
 ) -> np.ndarray:
-    """Return histograms that the noisy one may come from, each as likely as the others.
+    """Return histograms that the noisy one may come from, one a row, each as likely as the others.
 
     They are drawn from a posterior, by filtering forward and sampling backward, with one seed. The
     prior goes from bin to bin: the logarithm of the density, the number by the width of the bin,
     goes on along a line with Laplace errors; the line turns a little in 3 bins of 10, and in 1 of
     10 to any slope. After a bin that is not empty, with probability 1/10 nothing follows, with
     3/100 each an empty bin or any number. Noise is taken as Laplace noise.
-
-    Parameters
-    ----------
-    noisy
-        Numbers of units by bin, shape (n,).
-    noise
-        Mean absolute error of each. Without, the numbers are certain.
-    widths
-        Widths of the bins, of logarithms of sizes.
-    draws
-        How many histograms.
-
-    Returns
-    -------
-    np.ndarray
-        Numbers that are not negative, shape (draws, n).
 
     References
     ----------

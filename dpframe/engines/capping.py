@@ -37,10 +37,12 @@ def kept_rows(
 
     Parameters
     ----------
-    units
+    units, unit_count
         Privacy units of the rows, below `unit_count`; rows of unit `unit_count` are dropped.
-    cells
+    cells, cell_count
         Cells of the rows, below `cell_count`; rows of cell `cell_count` are dropped.
+    caps
+        How many rows and cells of a unit are kept.
     context
         Where random words come from.
 
@@ -198,9 +200,9 @@ def unit_sizes(
 
     Parameters
     ----------
-    units
+    units, unit_count
         Privacy units of the rows, below `unit_count`; rows of unit `unit_count` do not count.
-    groups
+    groups, group_count
         Groups of the rows, below `group_count`; rows of group `group_count` do not count.
     kind
         What is counted.
@@ -310,7 +312,7 @@ def order_rows(
 
     Parameters
     ----------
-    labels
+    labels, count
         Labels of the rows, below `count`.
     along
         Numbers, one per row, that are wanted in the same order.

@@ -1,9 +1,9 @@
 """The engine of Dask collections: totals are made where the partitions are, and then added up.
 
 Without privacy units a partition is totaled by itself. With them, rows are split into buckets
-first, all rows of a unit into one, because caps need them together. A cluster shuffles them from
-worker to worker; elsewhere they pass through this process. All graphs have a few tasks for each
-partition, and are computed by the scheduler of the user's choice.
+first, all rows of a unit into one, because caps need them together. Workers of a cluster exchange
+them, by a shuffle where partitions are many; elsewhere they pass through this process. Graphs have
+a few tasks for each partition, and are computed by the scheduler of the user's choice.
 """
 
 import os
@@ -47,6 +47,7 @@ _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None],
 _ADDED_AT_ONCE = 8  # totals of partitions
 _MOST_PIECES = 1 << 13  # pairs of a partition and a bucket, where rows pass through this process
 _LEAST_BUCKETS = 8  # of many partitions
+_FEW_PARTITIONS = 16  # whose pieces are tasks: a shuffle takes less of these, and twice the time
 _MOST_BUCKETS = 512  # that workers of a cluster split a partition into
 _DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
@@ -193,8 +194,9 @@ def _added_up(
 ) -> list[list[Any]]:
     """Add up groups of tasks, of which each has one privacy unit, or none."""
     get = get_scheduler(collections=[frame])
-    packed = get not in (dask.threaded.get, dask.local.get_sync)
     clustered = _is_of_cluster(get)
+    in_process = get in (dask.threaded.get, dask.local.get_sync)
+    packed = not in_process and not (clustered and frame.npartitions <= _FEW_PARTITIONS)
     most = _MOST_BUCKETS if clustered else max(_MOST_PIECES // frame.npartitions, _LEAST_BUCKETS)
     buckets = min(frame.npartitions, most)
     jobs = [_Job(tuple(tasks), add, context, buckets, packed) for tasks in groups]
@@ -228,6 +230,10 @@ def _delay_first(frame: Frame, job: _Job, clustered: bool) -> Any:
     needed = _project(frame, labels_of(job.tasks))
     split = bool(job.unit) and frame.npartitions > 1
     first: Callable[..., object] = _split_part if split else _total_part
+    if split and clustered and frame.npartitions <= _FEW_PARTITIONS:
+        splits = [delayed(_split_part, pure=False)(part, asked) for part in needed.to_delayed()]
+        total = delayed(_total_together, pure=False)
+        return _add_up([total([one[at] for one in splits], asked) for at in range(job.buckets)])
     if split and clustered:
         parts = needed.map_partitions(_pack_part, asked, meta=_pack([]), enforce_metadata=False)
         # whoever reads the plan of the shuffle sees two columns: values stay as they are in bytes
@@ -241,11 +247,8 @@ def _delay_first(frame: Frame, job: _Job, clustered: bool) -> Any:
 def _delay_pieces(job: _Job, splits: Sequence[list[Any]]) -> Any:
     """Build the graph that totals the pieces of split partitions, bucket by bucket."""
     asked = delayed(job, pure=False, traverse=False)
-    buckets = (
-        [piece for piece in pieces if piece is not None] for pieces in zip(*splits, strict=True)
-    )
     # Dask looks for keys in arguments, and in no partial function
-    totals = [partial(_total_together, pieces) for pieces in buckets]
+    totals = [partial(_total_together, pieces) for pieces in zip(*splits, strict=True)]
     return _add_up([delayed(total, pure=False, traverse=False)(asked) for total in totals])
 
 
@@ -282,13 +285,17 @@ def _total_together(pieces: Sequence[Any], job: _Job) -> list[Any]:
     frames = [
         pickle.loads(piece) if isinstance(piece, bytes) else piece  # noqa: S301, made here
         for piece in pieces
+        if piece is not None
     ]
     return job.add([_stack_frames(frames)] if frames else [], job.tasks, job.context, 1)
 
 
 @silent
 def _split_part(part: pd.DataFrame, job: _Job) -> list[Any]:
-    """Split the rows of a partition that can matter, in their needed columns, into buckets."""
+    """Split the rows of a partition that can matter, in their needed columns, into buckets.
+
+    A bucket without any has no piece, but `None`.
+    """
     needed = _dense(part, labels_of(job.tasks))
     rows = np.flatnonzero(_usable(needed, job))
     places = unit_buckets([column.iloc[rows] for column in job.unit_columns(needed)], job.buckets)

@@ -67,6 +67,8 @@ def check_matches(
 
     Parameters
     ----------
+    manifest, declaration
+        What is public about the source, and what was declared.
     asked
         Queries, or what is looked for, by name.
     axes

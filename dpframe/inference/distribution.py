@@ -189,22 +189,6 @@ def risen(below: np.ndarray) -> np.ndarray:
 
 def _crossings(rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return the middle of where an increasing line has each of some heights."""
-    last = len(rising) - 1
-    first = np.searchsorted(rising, wanted, "left")  # the first edge with so many rows below
-    final = np.searchsorted(rising, wanted, "right") - 1  # the last one with no more
-    before, after = np.maximum(first - 1, 0), np.minimum(final + 1, last)
-    from_left = _between(rising, wanted, edges, (before, np.minimum(first, last)))
-    from_right = _between(rising, wanted, edges, (np.minimum(final, last), after))
-    return from_left / 2 + from_right / 2
-
-
-def _between(
-    rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray, ends: tuple[np.ndarray, np.ndarray]
-) -> np.ndarray:
-    """Return where a line between pairs of edges has some heights."""
-    left, right = ends
-    step = rising[right] - rising[left]
-    part = (wanted - rising[left]) / np.where(step > 0, step, 1.0)
-    part = np.clip(part, 0.0, 1.0)
-    found: np.ndarray = edges[left] * (1 - part) + edges[right] * part
-    return found
+    last = np.interp(wanted, rising, edges)
+    first = np.interp(-wanted, -rising[::-1], edges[::-1])
+    return np.asarray(first / 2 + last / 2)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -23,7 +22,6 @@ from dpframe.inference.quotients import (
     ErrorOfSum,
     Quotients,
     StraightTest,
-    border,
     part_of,
     quotient_interval,
 )
@@ -36,7 +34,7 @@ from dpframe.inference.selection import (
     level_of_chosen,
 )
 from dpframe.inference.sums import IndependentSum
-from dpframe.privacy.half_widths import Rows
+from dpframe.privacy.half_widths import Rows, narrow
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
 from dpframe.public import public_call
@@ -138,10 +136,10 @@ def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNois
         return np.zeros(1, bool)
     widths = dict(zip(ends, np.broadcast_to(noise.half_width(moved), 2), strict=True))
 
-    def holds(total: np.ndarray, end: float) -> np.ndarray:
-        return np.asarray(np.abs(total - end * rows) <= widths[end])
+    def excess(total: np.ndarray, end: float) -> np.ndarray:
+        return np.asarray(np.abs(total - end * rows) - widths[end])
 
-    _, low, high = _test_ends(top, rows, holds, statistic.ends)
+    _, low, high = _test_ends(top, rows, excess, statistic.ends)
     value = quotient.value(totals)
     return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
 
@@ -170,17 +168,17 @@ def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray, Totals[str]
 def _test_ends(
     top: np.ndarray,
     bottom: np.ndarray,
-    holds: Callable[[np.ndarray, Any], np.ndarray],
+    excess: Callable[[np.ndarray, Any], np.ndarray],
     ends: tuple[float, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return A.T, the largest or least for B.T where it is beyond, and which ends are kept.
 
     Where even no rows are rejected, both are.
     """
-    low, high = (holds(top, end) for end in ends)
+    low, high = (excess(top, end) <= 0 for end in ends)
     beyond = ~low & ~high & (np.abs(top) > bottom)
     top = np.where(beyond, np.sign(top) * np.maximum(bottom, 0), top)
-    low, high = (holds(top, end) | (beyond & (bottom <= 0)) for end in ends)
+    low, high = ((excess(top, end) <= 0) | (beyond & (bottom <= 0)) for end in ends)
     return top, low, high
 
 
@@ -223,15 +221,15 @@ def _ends_by_test(
     widths = np.broadcast_to(noise.half_width(moved), nodes.shape)
     deviations = np.broadcast_to(moved.deviation, nodes.shape)
 
-    def holds(total: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    def excess(total: np.ndarray, mean: np.ndarray) -> np.ndarray:
         width = np.interp(mean, nodes, widths)
         if spread is not None:
             variance, error = spread(1.0, mean, slice(None))
             deviation = np.interp(mean, nodes, deviations)
             width = samples.widen(width, deviation, variance, noise.level, error)
-        return np.asarray(np.abs(total - mean * bottom) <= width)
+        return np.asarray(np.abs(total - mean * bottom) - width)
 
-    top, low_kept, high_kept = _test_ends(top, bottom, holds, (first, last))
+    top, low_kept, high_kept = _test_ends(top, bottom, excess, (first, last))
     best = np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom != 0)
     # the quotient itself is never rejected; elsewhere one end is not
     inside = (best >= first) & (best <= last)
@@ -241,7 +239,8 @@ def _ends_by_test(
         low, high = straight.border(kept, -1), straight.border(kept, 1)
     else:
         low, high = (
-            border(partial(holds, top), np.full(top.shape, end), kept) for end in (first, last)
+            narrow(lambda mean, _: excess(top, mean), np.full(top.shape, end), kept)
+            for end in (first, last)
         )
     return np.where(low_kept, first, low), np.where(high_kept, last, high)
 

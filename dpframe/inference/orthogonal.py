@@ -23,27 +23,13 @@ of 50 cells of one row at epsilon 1, intervals of rates of .5 miss 12 % at 0."""
 
 
 class Linear(NamedTuple):
-    """Values that are linear in the noise, and what it does to them, by block.
+    """Values that are linear in the noise, and what it does to them, by block."""
 
-    Parameters
-    ----------
-    values
-        The values, in the units of the column; of times, in seconds from the origin.
-    deviations
-        By block, one number or one for each.
-    steps
-        Of means and rates: the part of each value that is divided by a number of rows.
-    doubt
-        The relative standard error of all these numbers of rows together.
-    bend
-        What one unit of a step takes off these numbers: the mean of N* is `N (1 - beta (r - t))`.
-    """
-
-    values: np.ndarray
-    deviations: Mapping[str, Value]
-    steps: Value = 0.0
-    doubt: float = 0.0
-    bend: float = 0.0
+    values: np.ndarray  # in the units of the column; of times, in seconds from the origin
+    deviations: Mapping[str, Value]  # one number, or one for each value
+    steps: Value = 0.0  # of means: the part of each value that is divided by a number of rows
+    doubt: float = 0.0  # relative standard error of all these numbers of rows together
+    bend: float = 0.0  # beta: the mean of N* is N (1 - beta (r - t))
 
 
 def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:

@@ -1,7 +1,7 @@
 """Quotients of noisy numbers: all that a test does not reject."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -30,31 +30,15 @@ _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8
 
 @dataclass(frozen=True, eq=False)
 class Quotients:
-    """Quotients of two released numbers in every row.
-
-    Parameters
-    ----------
-    top, bottom
-        The released numbers.
-    least
-        What is divided by where the lower number is smaller.
-    span
-        Where the quotients lie, whatever the data hold.
-    unit
-        About how large they are.
-    noise
-        From a and b to the error of `a x - b y` in some rows: in all, unless `by_row`.
-    by_row
-        Whether the noise in a row depends on a and b of the row alone.
-    """
+    """Quotients of two released numbers in every row."""
 
     top: np.ndarray
     bottom: np.ndarray
-    least: float | np.ndarray
-    span: tuple[float, float]
-    unit: float
-    noise: Noise
-    by_row: bool = False
+    least: float | np.ndarray  # what is divided by where the lower number is smaller
+    span: tuple[float, float]  # where the quotients lie, whatever the data hold
+    unit: float  # about how large they are
+    noise: Noise  # from a and b to the error of `a x - b y`, in some rows
+    by_row: bool = False  # whether the noise in a row depends on a and b of the row alone
 
 
 def estimate_quotients(quotient: Quotients, level: float) -> QuotientEstimates:
@@ -72,10 +56,11 @@ def estimate_quotients(quotient: Quotients, level: float) -> QuotientEstimates:
 def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of all quotients that are not rejected.
 
-    They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
-    and an end of what is possible, those not rejected are nearly always those up to some r: half-
-    widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
-    their border is then found between two of these.
+    Where all are, as the upper number is beyond what is possible for the lower one, it counts as
+    the nearest that is possible. Quotients are angles, `r = unit tan(t)`, so that an end can be
+    infinite. Between the r that fits best and an end of what is possible, those not rejected are
+    nearly always those up to some r: half-widths are convex, or nearly so. They are looked for at
+    some places, from the ends inwards, and their border is then found between two of these.
     """
     excess = _test(quotient, level)
     first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
@@ -86,6 +71,12 @@ def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np
     places = np.concatenate([low, best[None], high])
     accepted = np.array([excess(t, slice(None)) <= 0 for t in places])
     none = ~accepted.any(axis=0)
+    beyond = none & (quotient.bottom > 0)
+    if beyond.any():
+        nearest = np.clip(quotient.top, *(end * quotient.bottom for end in quotient.span))
+        top = np.where(beyond, nearest, quotient.top)
+        if (top != quotient.top).any():
+            return quotient_interval(replace(quotient, top=top), level)
     columns, final = np.arange(len(best)), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
@@ -112,25 +103,6 @@ def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.
 
 
 _HALVINGS = 40  # so that an end is off by no more than 1 part in 10^12
-
-
-def border(
-    holds: Callable[[np.ndarray], np.ndarray], rejected: np.ndarray, kept: np.ndarray
-) -> np.ndarray:
-    """Return the last place that is rejected on the way to one that is kept.
-
-    The way is halved 40 times; where both places are the same, it is that one.
-
-    Examples
-    --------
-    >>> round(float(border(lambda x: x >= 0.25, np.zeros(1), np.ones(1))[0]), 8)
-    0.25
-    """
-    for _ in range(_HALVINGS):
-        middle = (rejected + kept) / 2
-        within = holds(middle)
-        rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
-    return rejected
 
 
 class StraightTest(NamedTuple):

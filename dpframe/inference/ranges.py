@@ -25,10 +25,10 @@ _MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths o
 class Distribution:
     """Released numbers of rows per bin, by group."""
 
-    groups: pd.Index | None
-    bins: pd.IntervalIndex
-    rows: np.ndarray
-    known: TreeStructure
+    groups: pd.Index | None  # None: there is one, of all rows
+    bins: pd.IntervalIndex  # adjacent and increasing
+    rows: np.ndarray  # one row per group, one column per bin
+    known: TreeStructure  # the covariance of those of a group
 
     @property
     def edges(self) -> pd.Index:

@@ -138,16 +138,8 @@ def count_ends(
     """Return the ends of intervals for expected counts, by which rows are drawn.
 
     With X the noisy count, they are those of the counts m, the mean and variance of a Poisson law,
-    with `|X - m| <= f sqrt(s^2 + m)`, where f is as for `widen` and X; and of the noise alone.
-
-    Parameters
-    ----------
-    values
-        The noisy counts; smaller and larger ones where they were rounded.
-    width, deviation
-        Half-width and standard deviation of their noise.
-    level
-        Confidence level.
+    with `|X - m| <= f sqrt(s^2 + m)`, where f is as for `widen` and X; and of the noise alone. X is
+    the smallest and the largest that counts may have been before they were rounded.
     """
     low, high = (value - width if at == 0 else value + width for at, value in enumerate(values))
     ends = []

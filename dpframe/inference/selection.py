@@ -174,22 +174,12 @@ class Region(NamedTuple):
 
 
 class OwnNoise(NamedTuple):
-    """The noise of cells that were measured one by one.
-
-    Parameters
-    ----------
-    law, scale
-        The law of the noise on their integers.
-    step
-        How large one integer is, in the units of the column.
-    found
-        The least noisy number of units with which groups were found; `None`: they were known.
-    """
+    """The noise of cells that were measured one by one."""
 
     law: Law
     scale: float
-    step: float = 1.0
-    found: int | None = None
+    step: float = 1.0  # how large one integer is, in the units of the column
+    found: int | None = None  # least noisy number of units with which groups were found
 
     def region(self, cuts: Sequence[CutPart], y: np.ndarray) -> Region:
         """Return which integers are shown, by the cuts that they passed.
@@ -277,19 +267,6 @@ def chosen_ends(
     Given cuts, those of their law at the level `1 - .9 (1 - level)` end where those under any
     choice do, at `1 - .1 (1 - level) R / m`: Laplace noise forgets how far off a cut is, and its
     law alone would reach to any distance.
-
-    Parameters
-    ----------
-    y
-        Noisy integers.
-    noise
-        Their noise.
-    level
-        Confidence level.
-    cuts
-        How they were chosen by their values.
-    part
-        R / m, the part of the cells that is shown.
 
     References
     ----------

@@ -181,6 +181,8 @@ def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
             nullable = known.column(label).missing is not None
             cells[label] = CellFacts(kind_of(label) or "string", nullable=nullable)
     for query in queries:
+        if isinstance(query.keys, pd.DataFrame):
+            known = _with_fact(known, "keys", tuple(query.keys.columns), query.keys)
         for name, label, value in _named_values(query, cells):
             facts = known.column(label)
             if facts.keys is None and facts.bounds is None:

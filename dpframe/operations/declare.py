@@ -60,7 +60,9 @@ def declare(
     bounds
         `{column: (lower, upper)}`, finite. Values beyond are clipped before they are summed.
     keys
-        `{column: [groups]}`. A release by that column has exactly these rows, in this order.
+        `{column: [groups]}`. A release by that column has exactly these rows, in this order. Groups
+        that are nested, `{("country", "region"): frame}`: a release by both columns has the
+        combinations of the frame alone, whose rows are all that there can be.
     privacy_unit
         Column that says whom a row belongs to; rows without it are left out. A list of columns,
         `["aircraft", "week"]`: a unit is one combination of their values, one aircraft in one week,
@@ -144,7 +146,12 @@ def declare(
         check_schema(schema, validate=validate, confirmed_public=confirmed_public)
     declaration = facts_of(schema, facts)
     by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": types}
-    named = {label: fact for fact, known in by_name.items() for label in known or ()}
+    named = {
+        column: fact
+        for fact, known in by_name.items()
+        for label, value in (known or {}).items()
+        for column in (value.columns if isinstance(value, pd.DataFrame) else (label,))
+    }
     unit_columns = declaration.unit_columns
     engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
     if validate:

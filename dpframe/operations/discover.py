@@ -268,6 +268,10 @@ def plan_labels(
 
     Parameters
     ----------
+    frame, declaration
+        A private frame, and what was declared about it.
+    wanted, spend
+        What is searched, and for how much.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
         among those that the budget allows; of sets, in units with as many labels as count. "auto"

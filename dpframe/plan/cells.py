@@ -1,8 +1,10 @@
 """The public cells of a release, and their numbers of rows where these are public."""
 
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TypeGuard
 
 import numpy as np
@@ -45,6 +47,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     else:
         known = _override(query, given, declaration)
         cells = Cells(tuple(_axis(query, label, known) for label in query.by))
+        cells = _declared_combinations(query, cells, known)
     if query.margins:
         cells = _in_margins(query, cells)
     if query.binned:
@@ -100,6 +103,45 @@ def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
     return axis
 
 
+def _declared_combinations(query: Query, cells: Cells, declaration: Declaration) -> Cells:
+    """Keep the cells that declared combinations leave, in the order of the keys of columns."""
+    axes = {axis.column: axis for axis in cells.axes}
+    free = [column for column in axes if column not in query.cuts]
+    sets = [[one for one in frame.columns if one in free] for frame in declaration.combinations]
+    if not any(columns[1:] for columns in sets):
+        return cells
+    _check_product(cells.axes)
+    strides = {column: 1 for column in axes}
+    for before, after in itertools.pairwise(reversed(axes)):
+        strides[after] = strides[before] * len(axes[before])
+    parts, listed = [], set()
+    for columns, frame in zip(sets, declaration.combinations, strict=True):
+        if columns[1:]:
+            _refuse_other({one: query.other[one] for one in columns if one in query.other})
+            places = (strides[one] * _positions(frame[one], axes[one].keys) for one in columns)
+            parts.append(np.unique(reduce(np.add, places)))
+            listed |= {*columns}
+    parts += [strides[one] * np.arange(len(axes[one])) for one in axes if one not in listed]
+    if math.prod(map(len, parts)) > MOST_GROUPS:
+        return cells
+    return Cells(cells.axes, np.sort(reduce(np.add.outer, parts).ravel()))
+
+
+def _check_product(axes: Sequence[Axis]) -> None:
+    """Refuse more combinations than 64 bits number."""
+    if math.prod(len(axis) for axis in axes) >= 2**62:
+        why = "keys has too many distinct values to be combined; use fewer columns in by=."
+        raise QueryError(why, parameter="keys")
+
+
+def _refuse_other(other: Mapping[Hashable, object]) -> None:
+    """Refuse a key of all other rows where combinations of keys are named."""
+    if other:
+        rule = "needs keys by column, and keys= names combinations of them"
+        way = "Give keys={column: [...]}, or leave other= out."
+        raise QueryError.about("other", rule, dict(other), way)
+
+
 def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
     """Spread an index of combinations over columns; levels without names follow `by`."""
     nameless = all(name is None for name in index.names) and index.nlevels == len(by)
@@ -110,10 +152,7 @@ def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
 def _combinations(query: Query, frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
     by = query.by
-    if query.other:
-        rule = "needs keys by column, and keys= names combinations of them"
-        way = "Give keys={column: [...]}, or leave other= out."
-        raise QueryError.about("other", rule, dict(query.other), way)
+    _refuse_other(query.other)
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         rule = f"keys must have exactly the columns of by={quote(list(by))}"
         levels = [name for name in frame.index.names if name is not None]
@@ -125,9 +164,7 @@ def _combinations(query: Query, frame: pd.DataFrame) -> Cells:
     if unknown:
         why = f"keys has values of {unknown[0]!r} that are none of its bins or periods."
         raise QueryError(why, parameter="keys", label=unknown[0])
-    if math.prod(len(axis) for axis in axes) >= 2**62:
-        why = "keys has too many distinct values to be combined; use fewer columns in by=."
-        raise QueryError(why, parameter="keys")
+    _check_product(axes)
     chosen = np.ravel_multi_index(codes, [len(axis) for axis in axes]).astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
         why = "keys must not name a combination of groups twice; drop duplicates first."

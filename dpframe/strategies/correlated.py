@@ -19,7 +19,7 @@ to the squared width of its output, and `h_k` how far one row moves the block (1
 For Laplace noise lengths add up in place of squares: `sigma_k ~ (h_k / q_k)^(1/3)`, and 1 and 0
 take the places of 3 and 1.
 
-For d counting queries these are gamma^2 = sqrt(d) / 4 (Lebeda 2024, Theorem 6) and gamma^2 = d / 4
+For d counting queries these are gamma^2 = sqrt(d) / 4 (Lebeda 2024, Lemma 6) and gamma^2 = d / 4
 (Algorithm 2, for replacement in disjoint groups). Where `n` is public it is not measured (Lemma
 12).
 """

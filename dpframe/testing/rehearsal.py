@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,9 @@ def rehearsal(
     max_rows: int | None = None, max_groups: int | None = None,
     max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
     missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
-    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
-    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None, name: str | None = None,
+    validate: bool = False, confirmed_public: bool = False,
+    types: Mapping[Hashable, str] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Make up rows of a private frame from public facts alone.
 
@@ -96,9 +98,9 @@ def rehearsal(
         Add what real data have and a declaration does not: missing values, infinite ones, values
         beyond the bounds, groups that are not declared, odd units, all as far as the type of
         the column can hold them. Such rows break the checks of a schema.
-    bounds, keys, missing, privacy_unit, max_rows, max_groups, max_rows_per_group
+    bounds, keys, missing, types, privacy_unit, max_rows, max_groups, max_rows_per_group
         As in `dpframe.declare`, in addition to a schema.
-    unit, neighboring, name, budget, ledger, validate
+    unit, neighboring, name, budget, ledger, validate, confirmed_public
         May be given as to `dpframe.declare`; they change no row.
 
     Returns
@@ -235,11 +237,17 @@ def make_rows(
             columns[label] = (
                 values if known.dtype is None else _with_dtype(values, label, known.dtype)
             )
+    for possible in declaration.combinations:  # most rows have one, and the others odd ones
+        usual = rng.random(rows) < _POSSIBLE
+        own = possible.take(rng.integers(len(possible), size=rows))
+        for label in [one for one in possible.columns if one in columns]:
+            columns[label] = columns[label].mask(usual, own[label].array)
     frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
     frame.attrs[MADE_UP] = True
     return frame
 
 
+_POSSIBLE = 0.9  # part of rows
 _AS_IT_COMES, _IN_ONE, _IN_MANY = range(3)  # how a unit fills groups
 
 

@@ -3,14 +3,14 @@
 Borja Balle and Yu-Xiang Wang, "Improving the Gaussian Mechanism for Differential Privacy:
 Analytical Calibration and Optimal Denoising", arXiv 1805.06530.
 
-- Figure 1: sigma of the classical (cGM) and the analytic (aGM) Gaussian mechanism over epsilon, and
-  the gain in variance over delta.
+- Figure 1: sigma of the classical (cGM) and the analytic (aGM) Gaussian mechanism, and the gain in
+  variance, over epsilon; also the gain over delta.
 - Figures 2 and 5: maps of the traffic in a city at midnight and at noon: true, released, denoised
   by wavelets (W) and by trend filtering (TF).
 - Figure 3: means of 500 vectors around x_0 ~ N(0, I), sensitivity sqrt(d) / n, delta 1e-4.
   Figure 4: normalized sparse histograms of 500 records, delta 1e-4, with a panel of many bins. Both
   with the James-Stein estimator (JS), with soft thresholds (TH) and with Laplace noise, of which
-  Appendix B.1 says that it is better at epsilon 1, with denoising and without.
+  Appendix B.1 says that it is better for histograms at epsilon 1, with denoising and without.
 - Figure 6: mean squared error over epsilon, of the traffic in both hours, delta 1e-6.
 
 The classical mechanism exists for epsilon below 1 only; at 1 it is taken just below. Data are made

@@ -1,4 +1,4 @@
-"""Two errata of Balle and Wang (2018), shown in numbers.
+"""Four errata of Balle and Wang (2018), shown in numbers.
 
 Borja Balle and Yu-Xiang Wang, "Improving the Gaussian Mechanism for Differential Privacy",
 arXiv 1805.06530.
@@ -7,6 +7,9 @@ arXiv 1805.06530.
   wide: the factor exp(-3 epsilon) in it must go.
 - Theorem 11, the mean squared error of James and Stein's estimator, has a ratio squared that must
   not be.
+- James and Stein's estimator is not that of Bayes with the likeliest w^2 in place of w^2: that one
+  has d where it has d - 2.
+- Its risk is not within d^2 / (d - 2)^2 of the Bayes risk: where w is small, it is far more.
 
 Run it with `python examples/papers/errata.py`; the exit code is 1 if a number is not as claimed.
 """
@@ -74,6 +77,34 @@ def theorem_11(checks: Checks) -> None:
     checks.true(f"which is {far:.0f} standard errors away", far > 50)
 
 
+def likeliest_prior(checks: Checks) -> None:
+    """Find the w^2 under which y ~ N(0, w^2 + sigma^2) is likeliest, on a grid."""
+    d, noise = 5, 1.0
+    squares = 40.0  # |y|^2
+    variances = np.linspace(1, 20, 190_001)  # of y, by steps of 1e-4
+    likelihood = -d / 2 * np.log(variances) - squares / (2 * variances)
+    likeliest = float(variances[likelihood.argmax()])
+    factor = noise / likeliest * squares / noise  # in 1 - factor sigma^2 / |y|^2
+    print("\nJames and Stein's estimator is that of Bayes with the likeliest w^2?")
+    checks.close("factor with the likeliest w^2, which is d", factor, d, 1e-4)
+    checks.true(f"James and Stein have d - 2 = {d - 2}", abs(factor - (d - 2)) > 1)
+
+
+def risk_beside_bayes(checks: Checks) -> None:
+    """Compare the risk of James and Stein's estimator with that of Bayes, for a narrow prior."""
+    d, noise = 5, 1.0
+    prior = 0.1**2
+    bayes = d * noise * prior / (prior + noise)
+    errors = james_stein_errors(d, prior, noise)
+    realized, spread = errors.mean() / bayes, errors.std() / math.sqrt(ROUNDS) / bayes
+    closed = d * noise * (1 - (d - 2) / d * noise / (noise + prior)) / bayes
+    stated = (d / (d - 2)) ** 2
+    print("\nIts risk is within d^2 / (d - 2)^2 of the Bayes risk? d = 5, w = 0.1, sigma = 1")
+    checks.close("ratio of the risks, closed form", closed, 41.0, 1e-12)
+    checks.close("realized", realized, closed, 5 * spread / closed)
+    checks.true(f"far above {stated:.2f}", realized - 5 * spread > 10 * stated)
+
+
 def james_stein_errors(d: int, prior: float, noise: float) -> np.ndarray:
     """Draw squared errors of `(1 - (d - 2) sigma^2 / |y|^2) y`, with y ~ N(f, sigma^2)."""
     draw = np.random.default_rng(5)
@@ -89,6 +120,8 @@ def main() -> None:
     checks = Checks()
     theorem_4(checks)
     theorem_11(checks)
+    likeliest_prior(checks)
+    risk_beside_bayes(checks)
     checks.finish()
 
 

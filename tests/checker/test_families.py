@@ -53,6 +53,7 @@ ASKED = {
         dpf.ranges("x", [-5, -1, 0, 2, 5], "h"),
         *(dpf.ranges("x", 52, window=window) for window in (None, "expanding", 13)),
         *(dpf.ranges("x", 1024, window=window) for window in (None, "expanding")),
+        dpf.ranges("x", 60, "g", window=7),
     ],
     sparse.design: [dpf.sum(FLAGS, "g", max_true=2)],
     sparse.plan_bins: [dpf.count("g"), dpf.histogram("x", [-5, 0, 2, 5], "h")],

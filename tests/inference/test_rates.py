@@ -163,3 +163,18 @@ def cumulative(mechanism, scale, whole):
     q = np.exp(-1 / scale)
     below = q ** (1 - np.minimum(whole, 1)) / (1 + q)
     return np.where(whole <= 0, below * 1.0, 1 - q ** np.maximum(whole, 0) / (1 + q))
+
+
+def test_an_interval_holds_both_pieces_of_what_is_not_rejected():
+    rng = np.random.default_rng(0)
+    met, others = rng.integers(-30, 50, (2, 4000))
+    met, others = met[met + others > 0], others[met + others > 0]
+    low, high = intervals_of(met, others, "laplace", 4.0)
+    width, _ = half_widths(GRID, "laplace", 4.0)
+    kept = np.abs((1 - GRID) * met[:, None] - GRID * others[:, None]) <= width * 0.999
+    ends = np.count_nonzero(np.diff(kept, axis=1), axis=1) + kept[:, 0] + kept[:, -1]
+    assert (ends > 2).any()
+    some = kept.any(axis=1)
+    first, last = kept.argmax(axis=1), len(GRID) - 1 - kept[:, ::-1].argmax(axis=1)
+    assert (low <= GRID[first] + GRID[1])[some].all()
+    assert (high >= GRID[last] - GRID[1])[some].all()

@@ -198,6 +198,8 @@ def test_pairs_that_rows_can_have_are_given_by_rows_or_a_file(plan, written):
     assert main(["verify", str(plan.parent / "people-sex.csv")]) == 0
     assert main(["rehearse", str(plan), "--output", str(plan.parent / "tried")]) == 0
     made = (plan.parent / "tried" / "TEST-people-sex-region.csv").read_text()
+    counts = [float(line.split(",")[2]) for line in made.splitlines()[1:4]]
+    assert sum(counts) > 800  # of 1,000 rows, most have a pair that there can be
     assert '"m","n"' in made
     assert '"m","s"' not in made
 
