@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import lookup, values
+from dpframe.columns import lookup, pa, values
 from dpframe.columns.identity import key_of, own_keys
 from dpframe.columns.values import is_plain
 from dpframe.context import Context
@@ -30,7 +30,9 @@ _MOST_PARTS = 8  # that are dealt out on their own
 _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
-_WORD = 64  # bits
+_WORD, _BYTE, _WORD_BYTES = 64, 8, 8  # bits, and bytes of a word
+_MASKS = np.array([(1 << _BYTE * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
+"""By a number of bytes, the word of which these are set: the first ones in memory."""
 _MOST = 1 << 62  # combinations that are numbered without looking at which there are
 
 _Rows = slice | np.ndarray
@@ -200,6 +202,9 @@ def _dealer(columns: Sequence[pd.Series], groups: int, threads: int) -> _Dealer:
     column, *others = columns
     if others:
         return _numbers_dealer(*_combinations(columns, threads), groups, threads)
+    packed = _pack_texts(column)
+    if packed is not None:
+        return _numbers_dealer(packed, values.missing(column), groups, threads)
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else lookup.native_dtype(column.dtype)
     if dtype is None:
         codes, units = _column_codes(column)
@@ -329,8 +334,12 @@ def _column_codes(column: pd.Series) -> _Codes:
     """Give a number to every value of a column, the number of them to a missing one."""
     column = values.dense(column)
     dtype = lookup.native_dtype(column.dtype)
+    packed = _pack_texts(column)
     missing = None
-    if isinstance(column.dtype, pd.CategoricalDtype):
+    if packed is not None:
+        codes, units = _numbers_coded(packed)
+        missing = values.missing(column)
+    elif isinstance(column.dtype, pd.CategoricalDtype):
         codes, units = column.array.codes, len(column.dtype.categories)
     elif values.is_dictionary(column.dtype):
         parts = values.split_dictionary(column)
@@ -375,6 +384,45 @@ def _subtract_minimum(found: np.ndarray, low: int, high: int) -> _Codes:
         block = found[start : start + _BLOCK].astype(np.uint64)
         codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
     return codes, high - low + 1
+
+
+def _pack_texts(column: pd.Series) -> np.ndarray | None:
+    """Give numbers to short texts of Arrow, equal to equal ones alone; `None` for other columns.
+
+    The bytes of a text are two words, and its length is in the second. What is missing has any
+    number.
+    """
+    if not len(column) or not lookup.is_arrow_text(column.dtype):
+        return None
+    array = column.array.__arrow_array__().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # offsets of 32 bits cannot hold all
+        return None
+    _, starts, data = array.buffers()
+    offsets = np.frombuffer(starts, np.int64 if pa.types.is_large_string(array.type) else np.int32)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    longest = int(np.diff(offsets).max(initial=0))
+    if longest >= 2 * _WORD_BYTES:
+        return None
+    used = np.frombuffer(b"" if data is None else data, np.uint8)[offsets[0] : offsets[-1]]
+    padded = np.concatenate([used, np.zeros(2 * _WORD_BYTES, np.uint8)])
+    # the word that begins at each byte
+    words = np.ndarray((len(used) + _WORD_BYTES + 1,), "<u8", padded, strides=(1,))
+    bits = _BYTE * max(longest - _WORD_BYTES, 0)
+    first, second = np.empty((2, len(array)), np.uint64)
+    for start in range(0, len(array), _BLOCK):
+        ends = offsets[start : start + _BLOCK + 1].astype(np.int64) - offsets[0]
+        places, lengths = ends[:-1], np.diff(ends)
+        rows = slice(start, start + len(places))
+        first[rows] = words[places] & _MASKS[np.minimum(lengths, _WORD_BYTES)]
+        rest = words[places + _WORD_BYTES] & _MASKS[np.maximum(lengths - _WORD_BYTES, 0)]
+        second[rows] = rest | lengths.astype(np.uint64) << np.uint64(bits)
+    codes, distinct = pd.factorize(first)
+    bits += (2 * _WORD_BYTES - 1).bit_length()
+    others = second.view(np.int64)
+    if len(distinct) >= 1 << _WORD - 1 - bits:
+        others, distinct = pd.factorize(second)
+        bits = len(distinct).bit_length()
+    return np.asarray(codes << bits | others)
 
 
 def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:

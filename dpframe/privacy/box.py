@@ -328,6 +328,8 @@ _TAIL_NODES = 193  # of tails of sums of uniform variables
 _LONGEST = 20_000  # terms of such a tail; more of them take too long
 _LARGEST_LOG = 50.0  # of a number of terms
 _FEWEST_TERMS = 3  # of fewer, tables know the half-width
+_QUARTERS = 4  # of the largest term, between which the half-width of repeated ones is a line
+_MOST_REPEATED = 32  # terms: 121 half-widths, in a tenth of a second
 
 _Size = TypeVar("_Size", float, np.ndarray)
 
@@ -417,9 +419,10 @@ def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: flo
     """Return a half-width for `sum_j a_j z_j` over some of D >= 2 coordinates at scale 1.
 
     It is that of one or two terms, linear between 257 ratios of them: the half-width is convex in
-    the ratio, so never below. Three terms or more are less spread than the two `A = max(a_1, S /
-    2)` and `S - A`, where a_1 is the largest of them and S their sum: given R, a sum of uniform
-    variables is the more peaked the more equal its weights are (Proschan 1965).
+    the ratio, so never below. Given R, a sum of uniform variables is the more peaked the more equal
+    its weights are (Proschan 1965). So three terms or more, with a_1 the largest of them and S
+    their sum, are less spread than the two `A = max(a_1, S / 2)` and `S - A`; and than as many of
+    a_1 as fit in S, with what is left, linear between quarters of a_1.
 
     Parameters
     ----------
@@ -441,9 +444,21 @@ def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: flo
     [6.234, 9.247]
     """
     total: np.ndarray = np.add.reduce(np.broadcast_arrays(*parts))
-    largest: np.ndarray = total / 2
-    for part in parts:
-        largest = np.maximum(largest, part)
+    largest: np.ndarray = np.maximum.reduce(np.broadcast_arrays(*parts))
+    of_two = _two_half_width(np.maximum(largest, total / 2), total, members, level)
+    terms = min(len(parts), _MOST_REPEATED)
+    table = _repeated_half_widths(terms, members, level)
+    if not len(table):
+        return of_two
+    times = np.divide(total, largest, out=np.zeros_like(total), where=largest > 0)
+    more = np.maximum(times / terms, 1.0)  # a half-width is a norm: no more than in proportion
+    return np.asarray(np.fmin(of_two, largest * more * np.interp(times, _times(terms), table)))
+
+
+def _two_half_width(
+    largest: np.ndarray, total: np.ndarray, members: int, level: float
+) -> np.ndarray:
+    """Return the half-width of two terms, of the larger one and their sum."""
     ratio = np.divide(total - largest, largest, out=np.zeros_like(total), where=largest > 0)
     table = _half_widths(members, level)
     width: np.ndarray = largest * np.interp(ratio, np.linspace(0, 1, _NODES), table)
@@ -451,15 +466,38 @@ def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: flo
 
 
 @lru_cache(1024)
+def _repeated_half_widths(terms: int, members: int, level: float) -> np.ndarray:
+    """Return half-widths of z_1 + ... + z_k + r z_(k + 1) at k + r in `_times`.
+
+    There are none of fewer than three terms, nor where one of them takes too long.
+    """
+    widths = []
+    for times in _times(terms).tolist():
+        whole = int(times)
+        parts = (1.0,) * whole + ((times - whole,) if times > whole else ())
+        if not is_box_quick(parts, level):
+            return np.zeros(0)
+        widths.append(box_half_width(parts, members, level))
+    return np.array(widths)
+
+
+def _times(terms: int) -> np.ndarray:
+    if terms < _FEWEST_TERMS:
+        return np.zeros(0)
+    return np.arange(2 * _QUARTERS, terms * _QUARTERS + 1) / _QUARTERS
+
+
+@lru_cache(1024)
 def largest_ratio(terms: int, members: int, level: float) -> float:
     """Return the largest half-width, in standard deviations, of so many of D >= 2 coordinates.
 
-    It is the largest of what `sum_half_width` gives where the largest part is a and the others are
-    equal: of all with the same sum of squares, they add up to most.
+    It is the largest of what two terms in their place have, where the largest part is a and the
+    others are equal: of all with the same sum of squares, they add up to most.
     """
     largest = np.linspace(0, 1, _NODES)
     others = np.sqrt((terms - 1) * (1 - largest**2))
-    widths = sum_half_width([largest, others / 2, others / 2], members, level)
+    total = largest + others
+    widths = _two_half_width(np.maximum(largest, total / 2), total, members, level)
     return float(widths.max()) / math.sqrt(spread(members)) * _BETWEEN
 
 
@@ -767,12 +805,29 @@ class Box(PureLaw):
         lonely = any(
             noise.scales.get(block, 0.0) > 0 for block in noise.loadings.keys() - own.keys()
         )
-        ratios = [largest_ratio(len(g), d, level) for g, d in together.items()]
-        factor = max(LAPLACE.quantile(level) if lonely else GAUSSIAN.quantile(level), *ratios)
-        factor *= raise_quantile(level, max(own.values()))
         steps = noise.steps(lambda block, scale: self.deviation_among(scale, own.get(block, 1)))
+        factor = np.asarray(LAPLACE.quantile(level) if lonely else GAUSSIAN.quantile(level))
+        for group, members in together.items():
+            factor = np.maximum(factor, self._ratio_of(noise, group, members, level))
+        factor = factor * raise_quantile(level, max(own.values()))
         width: np.ndarray = factor * noise.deviation + sum(steps.values()) / 2
         return width
+
+    def _ratio_of(
+        self, noise: NoiseSum, group: tuple[str, ...], members: int, level: float
+    ) -> float | np.ndarray:
+        """Half-width of what a group adds, in its standard deviations, or the largest there is."""
+        if noise.largest is not None or len(set(group)) < len(group):
+            return largest_ratio(len(group), members, level)
+        parts = []
+        for block in group:
+            scale = noise.scales[block]
+            step = np.abs(noise.loadings[block]) / self.deviation_among(scale, members)
+            parts.append(step * scale)
+        width = sum_half_width(parts, members, level)
+        own = norm([noise.loadings[block] for block in group])
+        ratio: np.ndarray = np.divide(width, own, out=np.zeros_like(width), where=own > 0)
+        return ratio
 
     def deviation_among(self, scale: float, members: int) -> float:
         """Return the root of (D + 1) (D + 2) s^2 / 3 and rounding, for one of D coordinates."""

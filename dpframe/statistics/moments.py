@@ -167,9 +167,12 @@ class OfMoments(Statistic):
 
     @property
     def importance(self) -> Mapping[str, float]:
-        """Products count most: errors of means and of the number of rows nearly cancel."""
+        """Products with the last column count most: errors of the others cancel in part."""
         by_name = moments(self.number, self.degree)
-        return {name: 1.0 if sum(powers) == SECOND else 0.25 for name, powers in by_name.items()}
+        return {
+            name: 1.0 if sum(powers) == SECOND and powers[-1] == 1 else 0.25
+            for name, powers in by_name.items()
+        }
 
     @property
     def span(self) -> tuple[float, float]:

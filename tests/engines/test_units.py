@@ -73,3 +73,44 @@ def test_groups_are_about_as_large_as_they_should_be(kind):
     assert sum(sizes) == 100_000
     assert 5 <= len(sizes) <= 20
     assert max(sizes) < 25_000
+
+
+TEXTS = [
+    "",
+    "a",
+    "a\0",
+    "\0",
+    "ab",
+    "abcdefg",
+    "abcdefgh",
+    "abcdefgh\0",
+    "abcdefghi",
+    "é",
+    "abcdefgé",
+]
+
+
+@pytest.mark.parametrize("longest", [7, 8, 12, 15, 16])
+@pytest.mark.parametrize("dtype", ["str", "large_string[pyarrow]", "string[pyarrow]"])
+@pytest.mark.parametrize("group", [1 << 19, 64])
+def test_short_texts_of_arrow_are_one_unit_where_they_are_equal(longest, dtype, group, monkeypatch):
+    """Whatever bytes follow in memory, and however many rows there are."""
+    monkeypatch.setattr(grouping, "_GROUP", group)
+    rng = np.random.default_rng(longest)
+    letters = np.array(list("ab\0é"), dtype=object)
+    drawn = ["".join(letters[rng.integers(0, 4, size)]) for size in rng.integers(0, longest, 300)]
+    texts = [text for text in [*TEXTS, *drawn] if len(text.encode()) <= longest]
+    items = pd.Series([*texts, None, "b" * longest, *texts[::-1]], dtype=object)
+    column = pd.concat([items[:50].astype(dtype), items[50:].astype(dtype)])[3:]
+    expected = items[3:]
+    found = np.empty(len(column), object)
+
+    def note(rows, codes, count):
+        places = np.arange(len(column))[rows]
+        for place, code in zip(places, codes.tolist(), strict=True):
+            found[place] = None if code == count else (places[0], code)
+
+    Units([column])._call(note)
+    pairs = set(zip(found.tolist(), expected.tolist(), strict=True))
+    assert len(pairs) == len({one for one, _ in pairs}) == len({one for _, one in pairs})
+    assert (None, None) in pairs
