@@ -123,7 +123,8 @@ def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
     assert "FAILED" not in done.stdout
     assert done.stdout.count("simulated") > 20
     assert done.stdout.count("independent noise, simulated") == 6
-    assert len(list((tmp_path / "figures").glob("*.png"))) == 2
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 3
+    assert done.stdout.count("Figure 1: ") == 6
 
 
 @pytest.mark.audit

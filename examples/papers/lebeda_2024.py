@@ -1,7 +1,8 @@
-"""Figures 2 and 3 of Lebeda (2024), from predicted and from simulated releases.
+"""Figures 1 to 3 of Lebeda (2024), from closed forms, predicted and simulated releases.
 
 Christian Janos Lebeda, "Better Gaussian Mechanism using Correlated Noise", arXiv 2408.06853.
 
+- Figure 1: what a row adds to two counting queries, within the ellipses of both mechanisms.
 - Figure 2: counting queries are traded for the number of rows n, by the weight gamma of n.
 - Figure 3: the error of d counting queries of which a row has at most k, beside that of independent
   Gaussian noise and relative to it. Beyond the paper: what a k costs that is not declared.
@@ -14,6 +15,7 @@ Run it with `python examples/papers/lebeda_2024.py --output figures`, or with `-
 """
 
 import argparse
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -111,6 +113,43 @@ def compare(
     if not math.isnan(n):
         checks.close(f"{what}: n, simulated", realized_n, closed.n, tolerance(1, 1, cells))
     return realized, realized_n
+
+
+def ellipses(checks: Checks) -> plt.Figure:
+    """Figure 1: the hull of what a row adds or takes away, and one standard deviation of noise.
+
+    Noise of covariance S hides a move v at a cost of v' S^-1 v in mu squared: at mu = 1, all moves
+    of a row lie in the ellipse where that is 1. With n beside them, every row is on its surface.
+    """
+    for d in (2, 5, 10):
+        moves = np.array(list(itertools.product([0, 1], repeat=d)))
+        for name, covariance in _covariances(d).items():
+            farthest = ((moves @ np.linalg.inv(covariance)) * moves).sum(axis=1).max()
+            what = f"Figure 1: d={d}, {name}: the farthest row costs {farthest:.4f}"
+            checks.true(what, 0.9 < farthest < 1 + 1e-12)
+        queries = float(_covariances(d)["correlated"][0, 0])
+        wanted = ((math.sqrt(d) + 1) / 2) ** 2
+        checks.close(f"d={d}: variance of a query", queries, wanted, 1e-12)
+    figure, axes = plt.subplots(figsize=(4.8, 4.8), layout="constrained")
+    hull = np.array([(0, 1), (1, 1), (1, 0), (0, -1), (-1, -1), (-1, 0), (0, 1)])
+    axes.fill(*hull.T, color="0.85", label="what a row adds or takes away")
+    angles = np.linspace(0, 2 * math.pi, 200)
+    circle = np.array([np.cos(angles), np.sin(angles)])
+    for (name, covariance), style in zip(_covariances(2).items(), ("C3--", "C0-"), strict=True):
+        axes.plot(*(np.linalg.cholesky(covariance) @ circle), style, label=name)
+    axes.set(aspect="equal", xlabel="first query", ylabel="second query")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _covariances(d: int) -> dict[str, np.ndarray]:
+    """Return the covariances of both mechanisms for d counting queries, times mu^2."""
+    closed = lifted(math.sqrt(d) / 2, 0.5, math.sqrt(d) / 4)
+    common = closed.correlation * closed.query
+    return {
+        "independent": d * np.eye(d),
+        "correlated": (closed.query - common) * np.eye(d) + common,
+    }
 
 
 def trade_off(checks: Checks, sizes: Iterable[int], cells: int) -> plt.Figure:
@@ -230,6 +269,7 @@ def main() -> None:
     checks = Checks()
     print(f"Variances times mu^2; {cells} cells in each release.\n")
     figures = {
+        "figure-1-ellipses": ellipses(checks),
         "figure-2-trade-off": trade_off(checks, sizes, cells),
         "figure-3-over-k": over_k(checks, sizes, cells),
     }
