@@ -36,7 +36,7 @@ def calls(released: pd.DataFrame) -> Mapping[str, Callable[[], Any]]:
         "combine": lambda: dpf.combine(released, weights),
         "ratio": lambda: dpf.ratio(released, "total", "n"),
         "percent": lambda: released.dp.percent("n"),
-        "round": lambda: dpf.round(released, -1),
+        "round": lambda: dpf.round(released, {"total": -1, "fare": 2}),
     }
 
 

@@ -29,6 +29,7 @@ PROSE = {
     "coming-from",
     "epsilon",
     "contributing",
+    "design",
     "glossary",
     "index",
     "postgres",

@@ -11,13 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PROOFS = ROOT / "docs" / "proofs"
 PAGES = sorted(page.stem for page in PROOFS.glob("*.md") if page.stem != "index")
-HEADINGS = [
-    "Statement",
-    "Assumptions",
-    "Proof",
-    "Where in the code",
-    "Which test or audit would fail",
-]
+HEADINGS = ["Statement", "Assumptions", "Proof", "Code", "Tests"]
 
 
 def parts_of(page):
@@ -28,9 +22,13 @@ def parts_of(page):
 
 
 def names_in(text):
-    """Return what is named at the start of a line of a list, in backticks."""
-    starts = re.findall(r"^- ((?:`[^`]+`(?:, )?)+)", text, flags=re.MULTILINE)
-    return [name for start in starts for name in re.findall(r"`([^`]+)`", start)]
+    """Return what items of a list name first, in backticks: `::b` after `a.py::c` is `a.py::b`."""
+    names = []
+    for start in re.findall(r"^- ((?:`[^`]+`(?:,\s+)?)+)", text, flags=re.MULTILINE):
+        first, *others = re.findall(r"`([^`]+)`", start)
+        file = first.partition("::")[0]
+        names += [first, *(file + name if name.startswith("::") else name for name in others)]
+    return names
 
 
 def found(name):
@@ -60,7 +58,7 @@ def test_every_page_has_the_five_parts(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_code_that_pages_name_is_there(page):
-    names = names_in(parts_of(page)["Where in the code"])
+    names = names_in(parts_of(page)["Code"])
     assert names
     for name in names:
         assert name.startswith("dpframe.")
@@ -69,7 +67,7 @@ def test_code_that_pages_name_is_there(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_tests_that_pages_name_are_there(page):
-    names = names_in(parts_of(page)["Which test or audit would fail"])
+    names = names_in(parts_of(page)["Tests"])
     assert names
     for name in names:
         path, _, function = name.partition("::")

@@ -256,7 +256,7 @@ def _at(matrix: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the weights of some numbers in some rows."""
     if not len(rows) or not matrix.nnz:
         return np.zeros(len(rows))
-    found = matrix[rows, columns]
+    found = matrix.sorted_indices()[rows, columns]  # in rows without order, SciPy reads all
     return np.asarray(found.toarray() if sparse().issparse(found) else found).ravel()
 
 
