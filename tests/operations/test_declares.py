@@ -86,7 +86,7 @@ def test_a_ledger_is_shared():
     first().dp.count(epsilon=0.75)
     assert second(made()).dp.budget.remaining_epsilon == 0.25
     both = dpf.declares(**UNIT, ledger=ledger, budget=dpf.Budget(epsilon=1))(made)
-    with raises(DeclarationError, "not both", parameter="budget"):
+    with raises(DeclarationError, "a budget of its own", parameter="budget"):
         both()
 
 

@@ -30,7 +30,7 @@ def test_scales_are_those_of_blocks_that_are_read_or_drawn_with_them(mechanism):
         assert read(certificate) | together == scales.keys()
         assert all(read(certificate).intersection(group) for group in groups)
         assert min(scales.values()) > 0
-        assert released.dp.interval(join=True).notna().all(axis=None)
+        assert released.dp.interval().notna().all(axis=None)
 
 
 def test_certificates_of_many_tables_are_as_long_as_those_of_few():
