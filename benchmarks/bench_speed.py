@@ -6,8 +6,8 @@
 
 Checkouts take turns; each turn of each row is a process of its own, which runs both sides of a
 ratio in turn. Figures are medians, of CPU time unless the row says so. A row that needs a library
-which is missing says so. With `--write`, `benchmarks/results/speed.json` and the table of
-`docs/benchmarks.md` are made anew; rows that were not measured stay as they were.
+which is missing says so. With `--write`, `speed.json` and the table of `speed.md` in
+`benchmarks/results` are made anew; rows that were not measured stay as they were.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from peers.machines import described
 ROOT = Path(__file__).resolve().parents[1]
 WORK = Path(__file__).with_name("speed_work.py")
 RESULTS = ROOT / "benchmarks" / "results" / "speed.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = RESULTS.with_suffix(".md")
 BEGIN, END = "<!-- table of speeds -->", "<!-- end of the table of speeds -->"
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # waiting threads count as CPU time
 LIMIT = 900  # seconds of a process

@@ -37,6 +37,7 @@ PROSE = {
     "replays",
     "scaling",
     "security",
+    "speed",
     "suggestions",
     "threats",
     "why",
