@@ -18,7 +18,7 @@ import dpframe as dpf
 from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 BIT = Grid.for_bounds(0, 1, integer=True, missing=0)

@@ -17,7 +17,7 @@ import pandas as pd
 from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 KEYS = 1_000

@@ -19,7 +19,7 @@ import dpframe as dpf
 from dpframe.context import SYSTEM
 from dpframe.engines import Frame, engine_for
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 KEYS = 100

@@ -57,7 +57,7 @@ def frame() -> pd.DataFrame:
 def tasks(only: set[str]) -> dict[str, Any]:
     """What is totaled, of these columns."""
     from dpframe.privacy.neighbors import Caps
-    from dpframe.queries.grid import Grid
+    from dpframe.queries.edges import Grid
     from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
     from dpframe.queries.where import Condition
 

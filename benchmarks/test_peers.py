@@ -13,7 +13,7 @@ from mpmath import mp
 
 import dpframe as dpf
 from dpframe.privacy.gaussian import gaussian_mu
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 
 EXACT = {"epsilon": 1e6}  # noise of scale 1e-6: whole numbers come back as they are
 RATIO = re.compile(r"\(([0-9.]+)x\)")

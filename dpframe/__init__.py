@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Never
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.helping import describe_methods, module_text
-from dpframe.accessors.scan import Scan, scan, scan_parquet
+from dpframe.accessors.private import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function, public_names
 from dpframe.accessors.typed import DataFrame
 from dpframe.certificates.certificate import Certificate
@@ -31,11 +31,10 @@ from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.public import public_call
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import histogram, ranges
-from dpframe.queries.counts import count, rate, units
 from dpframe.queries.discovery import discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
-from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var
+from dpframe.queries.of_columns import corr, count, cov, mean, rate, slope, std, sum, units, var
 from dpframe.queries.query import Query
 from dpframe.queries.regression import regression
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps

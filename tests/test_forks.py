@@ -17,7 +17,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import progress
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.progress import show_progress
 
 SECONDS = 60  # a child that takes longer is stuck

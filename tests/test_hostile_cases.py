@@ -12,7 +12,7 @@ from dpframe.engines import engine_for
 from dpframe.engines.units import unit_codes
 from dpframe.plan.cells import cells_of
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

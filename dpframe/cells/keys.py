@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.parts import DTYPES, LevelPart, Zipped
+from dpframe.context import cached_property
 from dpframe.errors import CertificateError
-from dpframe.forks import cached_property
 
 _MISSING = ["missing"]
 _MIDNIGHT = time()

@@ -32,10 +32,9 @@ from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.json_records import parse_json, plain, read
 from dpframe.certificates.parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
-from dpframe.context import at_the_door
+from dpframe.context import at_the_door, cached_property
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type
-from dpframe.forks import cached_property
 from dpframe.provenance import is_marked, is_private
 
 ATTRIBUTE = "dpframe"

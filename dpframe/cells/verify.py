@@ -12,8 +12,8 @@ from dpframe.cells.record import CellColumn, Opened, carry, record_on
 from dpframe.certificates.certificate import Certificate, Release, has_rows
 from dpframe.certificates.claims import check_cost
 from dpframe.certificates.definitions import Definition
+from dpframe.context import cached_property
 from dpframe.errors import STOPS, CertificateError, QueryError, quote
-from dpframe.forks import cached_property
 
 _ULPS = 4  # by how much readers of CSV files may be off: pandas 2.3 is by one
 _HALF = 0.5  # of a unit: how far a rounding is off

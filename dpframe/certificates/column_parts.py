@@ -15,7 +15,7 @@ from dpframe.certificates import json_records as records
 from dpframe.certificates.json_records import Packed, unpack
 from dpframe.declaration.kinds import Bounds
 from dpframe.errors import QueryError
-from dpframe.queries.timescale import Moment, microseconds
+from dpframe.queries.edges import Moment, microseconds
 from dpframe.statistics.form import Statistic, Totals
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 

@@ -20,8 +20,8 @@ from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 
+from dpframe.context import MAKING
 from dpframe.errors import UnreadableCertificateError
-from dpframe.forks import MAKING
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]

@@ -14,8 +14,8 @@ from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
 from dpframe.strategies import MECHANISMS
+from dpframe.strategies.domain import MarginStructure, Structure, TreeStructure
 from dpframe.strategies.ordered import MOST_CHILDREN
-from dpframe.strategies.structure import MarginStructure, Structure, TreeStructure
 
 
 class MechanismPart(records.Record):

@@ -7,8 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.context import Context
-from dpframe.forks import cached_property
+from dpframe.context import Context, cached_property
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from dpframe.checker.cell import ONE_CELL, Moved, Moves, PlaceKernel
 from dpframe.checker.measured import NEVER, BlockNoise
+from dpframe.context import cached_property
 from dpframe.errors import PlanCheckError
-from dpframe.forks import cached_property
 from dpframe.privacy.amounts import PrivacyLoss, is_above
 from dpframe.privacy.laws import LAPLACE, LAWS
 

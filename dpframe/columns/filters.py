@@ -17,7 +17,7 @@ from dpframe.columns.identity import known_base
 from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
 from dpframe.columns.values import numbers, objects, raw_numbers, split_categories, spread, texts
 from dpframe.queries import where
-from dpframe.queries.timescale import moment_of
+from dpframe.queries.edges import moment_of
 from dpframe.queries.where import Condition
 
 _Relation = Callable[[Any, Any], np.ndarray]

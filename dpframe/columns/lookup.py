@@ -21,8 +21,8 @@ from pandas.api.types import infer_dtype
 from dpframe.arguments import is_unicode, nests_deeply
 from dpframe.columns import compute, pa, values
 from dpframe.columns.bins import Finder, bin_finder
+from dpframe.context import cached_property
 from dpframe.errors import STOPS
-from dpframe.forks import cached_property
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 
 _Source = TypeVar("_Source")

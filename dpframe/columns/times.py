@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import pa, values
-from dpframe.queries.grid import Ticks
+from dpframe.queries.edges import Ticks
 
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)

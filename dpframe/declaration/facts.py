@@ -29,7 +29,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Part, check_part, number_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, EachRow, Neighboring
-from dpframe.queries.timescale import Moment
+from dpframe.queries.edges import Moment
 from dpframe.queries.where import Condition
 
 _MOST_COLUMNS = 50  # of a declaration that are shown

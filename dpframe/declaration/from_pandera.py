@@ -25,7 +25,7 @@ from dpframe.declaration.kinds import (
 from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.public import refuse_private
-from dpframe.queries.timescale import Moment, as_moment
+from dpframe.queries.edges import Moment, as_moment
 
 _METADATA = "dpframe"
 _OVERRIDES = ("bounds", "keys", "missing")

@@ -18,7 +18,7 @@ from pandas.api import types
 from dpframe.arguments import check_size, nests_deeply
 from dpframe.errors import DeclarationError, a_type, quote
 from dpframe.privacy.amounts import as_number
-from dpframe.queries.timescale import Moment, as_moment, in_use
+from dpframe.queries.edges import Moment, as_moment, in_use
 
 NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
 ZONED = "times with an offset"

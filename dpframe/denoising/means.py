@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.denoising.base import Denoised, check_values
+from dpframe.denoising.projection import Denoised, check_values
 from dpframe.errors import QueryError
 
 SHARES = np.array([0.0, *(4.0 ** np.arange(-6, 1))])

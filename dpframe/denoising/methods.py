@@ -7,11 +7,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoising.base import Denoised, check_values
 from dpframe.denoising.posterior import posterior
-from dpframe.denoising.projection import consistent, monotone, nonnegative, whole
-from dpframe.denoising.shrinkage import james_stein
-from dpframe.denoising.thresholding import soft_threshold
+from dpframe.denoising.projection import (
+    Denoised,
+    check_values,
+    consistent,
+    monotone,
+    nonnegative,
+    whole,
+)
+from dpframe.denoising.shrinkage import james_stein, soft_threshold
 from dpframe.denoising.trend import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError

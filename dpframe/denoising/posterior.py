@@ -5,14 +5,6 @@ from typing import Literal, NamedTuple, TypeAlias, assert_never, get_args
 
 import numpy as np
 
-from dpframe.denoising.base import (
-    Denoised,
-    check_amount,
-    check_law,
-    check_sigma,
-    check_values,
-    noise_unit,
-)
 from dpframe.denoising.prior import (
     GridLikelihoods,
     Prior,
@@ -22,6 +14,14 @@ from dpframe.denoising.prior import (
     prior_given,
     see,
     tilt,
+)
+from dpframe.denoising.projection import (
+    Denoised,
+    check_amount,
+    check_law,
+    check_sigma,
+    check_values,
+    noise_unit,
 )
 from dpframe.errors import QueryError
 from dpframe.privacy.law import Law

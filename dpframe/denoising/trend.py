@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoising.base import Denoised, check_edges, check_sigma, check_values
+from dpframe.denoising.projection import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float

@@ -9,7 +9,7 @@ import numpy as np
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.derived.linear import Bottom, JointNoise, LinearSums, Shared
 from dpframe.errors import QueryError, quote
-from dpframe.inference.joint_errors import Side
+from dpframe.inference.joint_errors import Side, WithSampling
 from dpframe.inference.quotients import (
     ErrorOfSum,
     Quotients,
@@ -18,7 +18,6 @@ from dpframe.inference.quotients import (
     span_of_signs,
     unit_of,
 )
-from dpframe.inference.sampling import WithSampling
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm

@@ -25,9 +25,8 @@ from dpframe.derived.links import ComputedTable, rows_of
 from dpframe.errors import QueryError, quote
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import all_intervals, check_not_selected
-from dpframe.inference.joint_errors import check_no_given_rows
-from dpframe.inference.sampling import check_sampled, sampling_variance
-from dpframe.queries.timescale import in_seconds, seconds, times_between, times_like
+from dpframe.inference.joint_errors import check_no_given_rows, check_sampled, sampling_variance
+from dpframe.queries.edges import in_seconds, seconds, times_between, times_like
 
 ENDS: tuple[End | None, ...] = (None, "low", "high")
 Chain = tuple[Link, ...]

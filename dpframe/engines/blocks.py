@@ -8,8 +8,8 @@ import pandas as pd
 
 from dpframe.columns import filters, lookup, times, values
 from dpframe.columns.bins import Finder
-from dpframe.forks import cached_property
-from dpframe.queries.grid import Grid
+from dpframe.context import cached_property
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import PART_OF_ONE, Axis, Cells
 from dpframe.queries.where import Condition
 

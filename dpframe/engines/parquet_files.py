@@ -20,7 +20,7 @@ from dpframe.engines.batches import (
     plain_type,
     stored_bytes,
 )
-from dpframe.engines.row_source import FileSource, attrs_of, check_columns, folder_values
+from dpframe.engines.pandas import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
 from dpframe.sources.manifest import (

@@ -24,9 +24,15 @@ from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines.base import UNREAD, Engine, check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
+from dpframe.engines.pandas import (
+    RowsInMemory,
+    RowSource,
+    folder_values,
+    group_by_unit,
+    labels_of,
+    totals_of,
+)
 from dpframe.engines.parquet_files import ParquetFiles
-from dpframe.engines.row_source import RowsInMemory, RowSource, folder_values
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, TemporaryError
 from dpframe.ledger import platform

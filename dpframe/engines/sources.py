@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpframe.columns import pa
 from dpframe.engines.batches import plain_type
-from dpframe.engines.row_source import (
+from dpframe.engines.pandas import (
     FileSource,
     RowSource,
     attrs_of,

@@ -21,7 +21,7 @@ from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.conditions import surely
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Axis, BinAxis, Cells, LabelAxis, LabelTask, RowWeights, Task
 from dpframe.queries.where import Condition
 

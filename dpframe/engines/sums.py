@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.context import Context
+from dpframe.context import Context, cached_property
 from dpframe.engines.blocks import (
     FrameReader,
     RowBlock,
@@ -21,9 +21,8 @@ from dpframe.engines.blocks import (
     weigh_integers,
 )
 from dpframe.engines.capping import larger_where
-from dpframe.forks import cached_property
 from dpframe.privacy import noise
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, RowWeights, Task, Term
 from dpframe.queries.where import Condition
 

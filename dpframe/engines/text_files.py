@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 from dpframe.columns import pa
 from dpframe.declaration.from_pandera import is_schema, kinds_of_cells, optional_columns
 from dpframe.engines.batches import plain_array, plain_type
-from dpframe.engines.row_source import (
-    FileSource,
-    check_columns,
-    check_readable,
-    fragments_of,
-    refusal,
-)
+from dpframe.engines.pandas import FileSource, check_columns, check_readable, fragments_of, refusal
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import ID, TYPES, Tally, TextReader, open_text, type_from_arrow, type_of

@@ -15,18 +15,24 @@ from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.errors import QueryError, quote
 from dpframe.inference.intervals import TableNoise, check_not_selected, possible_of, quotient_ends
-from dpframe.inference.joint_errors import NoiseSource, Side, Weighed, independent_sources
-from dpframe.inference.orthogonal import Linear, linear_mean
+from dpframe.inference.joint_errors import (
+    NoiseSource,
+    Side,
+    Weighed,
+    check_sampled,
+    independent_sources,
+    sampling_variance,
+    widen,
+)
 from dpframe.inference.quotients import part_of
-from dpframe.inference.sampling import check_sampled, sampling_variance, widen
-from dpframe.inference.sums import IndependentSum
+from dpframe.inference.sums import IndependentSum, Linear, linear_mean
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.public import public_call
-from dpframe.queries.timescale import in_seconds
+from dpframe.queries.edges import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
 
@@ -45,7 +51,7 @@ def combine(
     blocks b, with `v_b = sum_i (sum_j w_ij L_b(i, j))^2` over rows i and columns j, where
     `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
     `v_b = (sum_ij w_ij L_b(i, j))^2`. For cells measured together, such as margins and ranges, it
-    is the variance by `dpframe.strategies.structure.Structure`; for others but counts and
+    is the variance by `dpframe.strategies.domain.Structure`; for others but counts and
     sums, that of the first-order error. Variances of different releases add up.
 
     Means and rates are read off their noisy parts anew: from t, the mean of all cells in the

@@ -10,11 +10,11 @@ from dpframe.arguments import is_one_of
 from dpframe.cells.verify import look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
+from dpframe.context import cached_property
 from dpframe.errors import QueryError, quote
-from dpframe.forks import cached_property
 from dpframe.inference.intervals import check_not_selected
 from dpframe.inference.joint_errors import check_apart
-from dpframe.inference.outward import known_numbers
+from dpframe.inference.sums import known_numbers
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call

@@ -16,8 +16,7 @@ from dpframe.certificates.definitions import CutPart, IntervalDefinition, Quanti
 from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
 from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
-from dpframe.inference import sampling as samples
-from dpframe.inference.outward import Ends, known_numbers, outward
+from dpframe.inference import joint_errors as samples
 from dpframe.inference.quotients import (
     ErrorOfSum,
     Quotients,
@@ -33,12 +32,12 @@ from dpframe.inference.selection import (
     chosen_ends,
     level_of_chosen,
 )
-from dpframe.inference.sums import IndependentSum
+from dpframe.inference.sums import Ends, IndependentSum, known_numbers, outward
 from dpframe.privacy.half_widths import Rows, narrow
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
 from dpframe.public import public_call
-from dpframe.queries.timescale import seconds, times_around, times_between
+from dpframe.queries.edges import seconds, times_around, times_between
 from dpframe.statistics.form import SamplingSpread, Statistic, Totals
 
 ENDS = ("_low", "_high")

@@ -18,7 +18,7 @@ from dpframe.certificates.definitions import CutPart
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart, ThresholdPart
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Value, norm
-from dpframe.queries.timescale import in_seconds
+from dpframe.queries.edges import in_seconds
 
 Sides: TypeAlias = tuple[np.ndarray, np.ndarray]
 

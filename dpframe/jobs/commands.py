@@ -19,7 +19,7 @@ from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import TEST
 from dpframe.context import at_the_door
-from dpframe.engines.temporary import remove_leftovers
+from dpframe.engines.batches import remove_leftovers
 from dpframe.errors import (
     BudgetExceededError,
     DPFrameError,

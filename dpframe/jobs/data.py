@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from dpframe.accessors.scan import Scan, scan_parquet
+from dpframe.accessors.private import Scan, scan_parquet
 from dpframe.columns import pa
+from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.sources import source_of
 from dpframe.engines.text_files import open_columns
@@ -22,14 +23,12 @@ from dpframe.errors import (
     a_type,
     pip_install,
 )
-from dpframe.forks import cached_property
 from dpframe.jobs.plan_toml import Section
 from dpframe.ledger.parts import is_text
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
-from dpframe.queries.edges import edges_of
+from dpframe.queries.edges import edges_of, moment_of
 from dpframe.queries.query import Query
-from dpframe.queries.timescale import moment_of
 from dpframe.sources.cells import STRING, Dialect
 from dpframe.sources.manifest import expand
 from dpframe.sources.text import TYPES, type_from_arrow

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
+from dpframe.context import cached_property
 from dpframe.errors import DPFrameError, a_type
-from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.output_paths import LedgerPlace, why_not_portable
@@ -26,13 +26,12 @@ from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AMOUNTS, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.privacy.selection import SELECT
-from dpframe.queries import binned, counts, of_columns
+from dpframe.queries import binned, of_columns
 from dpframe.queries.aggregate import aggregate
-from dpframe.queries.binned import ranges
+from dpframe.queries.binned import Quantile, ranges
 from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
-from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request
 from dpframe.queries.regression import regression
 from dpframe.sources.cells import read_cell
@@ -41,8 +40,8 @@ from dpframe.steps.quantiles import quantile
 CAPS = ("max_rows", "max_groups", "max_rows_per_group")
 BUDGET = ("epsilon", "delta", "discovery")
 QUERIES: dict[str, Callable[..., Query]] = {
-    "count": counts.count,
-    "rate": counts.rate,
+    "count": of_columns.count,
+    "rate": of_columns.rate,
     "sum": of_columns.sum,
     "mean": of_columns.mean,
     "var": of_columns.var,
@@ -54,7 +53,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,
-    "units": counts.units,
+    "units": of_columns.units,
     "aggregate": aggregate,
     "margins": margins,
 }
@@ -172,7 +171,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         queries = {name: _query(asked.section(name)) for name in asked.table}
     else:
         where = None if search.where is None else search.where.text
-        reading: Query = counts.units(by=list(search.by), where=where)
+        reading: Query = of_columns.units(by=list(search.by), where=where)
         queries = dict.fromkeys(asked.table, reading)
     options = _options(plan.section("release"), asked, given)
     data = read_data(plan.section("data"), given.data)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpframe.cells.verify import look
 from dpframe.context import at_the_door
-from dpframe.engines.temporary import temporary_folder
+from dpframe.engines.batches import temporary_folder
 from dpframe.errors import CertificateError, DPFrameError, TemporaryError
 from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet

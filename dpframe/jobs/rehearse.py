@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import cells_of_dtype
-from dpframe.engines.temporary import temporary_folder
+from dpframe.engines.batches import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
 from dpframe.jobs.data import Data, conditions_of, facts_of_query, kind_from_plan
 from dpframe.jobs.job import Job
@@ -23,8 +23,8 @@ from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.privacy.amounts import Budget
+from dpframe.queries.edges import moment_of
 from dpframe.queries.query import Query
-from dpframe.queries.timescale import moment_of
 from dpframe.reporting.report import report
 from dpframe.sources.cells import Dialect
 from dpframe.sources.match import constants_compared

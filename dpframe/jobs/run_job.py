@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 
 from dpframe import errors
-from dpframe.accessors.scan import Scan
+from dpframe.accessors.private import Scan
 from dpframe.columns import pa
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
+from dpframe.engines.batches import remove_leftovers, temporary_folder
 from dpframe.engines.sources import source_of
-from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.data import kinds_of_columns
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (

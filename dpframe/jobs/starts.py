@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias, assert_never
 
-from dpframe.engines.temporary import remove_leftovers, temporary_folder
+from dpframe.engines.batches import remove_leftovers, temporary_folder
 from dpframe.errors import (
     AlreadyReleasedError,
     DPFrameError,

@@ -35,7 +35,7 @@ from dpframe.operations.planning import in_part
 from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
 from dpframe.public import public_call
-from dpframe.queries import counts, of_columns
+from dpframe.queries import of_columns
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
@@ -192,8 +192,8 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
         asked: Any = in_part(declaration, query)
         return table_of(asked, declaration)
 
-    tables = {f"rows by {label}": table(counts.count([label])) for label in keyed}
-    tables = tables or {"rows": table(counts.count())}
+    tables = {f"rows by {label}": table(of_columns.count([label])) for label in keyed}
+    tables = tables or {"rows": table(of_columns.count())}
     sums = [table(of_columns.sum([label])) for label in bounded]
 
     def make(rows: pd.DataFrame, context: Context) -> Diagnosis:

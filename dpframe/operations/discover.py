@@ -31,7 +31,7 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, rules_of_groups, text_of
-from dpframe.plan.allowances import allowance_of, allowance_of_look, candidates
+from dpframe.plan.designs import allowance_of, allowance_of_look, candidates
 from dpframe.plan.plan import that_fit
 from dpframe.privacy.amounts import Budget, Spend, below, exact
 from dpframe.privacy.law import Allowance, Law

@@ -29,7 +29,7 @@ from dpframe.certificates.parts import (
 )
 from dpframe.checker.check import check_charge
 from dpframe.checker.witness import Witness
-from dpframe.context import Context
+from dpframe.context import Context, cached_property
 from dpframe.declaration.facts import Declaration, warn_of_release
 from dpframe.engines import Engine, Frame
 from dpframe.errors import (
@@ -40,7 +40,6 @@ from dpframe.errors import (
     QueryError,
     ReleaseError,
 )
-from dpframe.forks import cached_property
 from dpframe.ledger.leases import RunPausedError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, SourceFacts

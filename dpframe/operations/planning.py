@@ -9,13 +9,12 @@ import pandas as pd
 
 from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.checker.check import check_charge
-from dpframe.context import Context, at_the_door
+from dpframe.context import Context, at_the_door, cached_property
 from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_matches, declaration_of
 from dpframe.errors import CalibrationError, DeclarationError, DPFrameError, QueryError
-from dpframe.forks import cached_property
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import Operation, check_recorded, entry_of, make_release
 from dpframe.operations.select import plan_quantiles
@@ -26,8 +25,8 @@ from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
 from dpframe.public import public_call
+from dpframe.queries.binned import Quantile
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.queries.where import Condition

@@ -25,9 +25,8 @@ from dpframe.errors import PlanCheckError
 from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid, moment_of
 from dpframe.queries.tasks import Axis, Cells, KeyAxis, LabelTask, Task, Term
-from dpframe.queries.timescale import moment_of
 
 _PROBE = "\0probe"
 _INNER = range(1, 8)

@@ -28,13 +28,13 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.noise_sum import Value
 from dpframe.provenance import is_found
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis, LabelAxis
 from dpframe.queries.where import Condition
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
-from dpframe.strategies.structure import MarginStructure, TreeStructure
+from dpframe.strategies.domain import MarginStructure, TreeStructure
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "

@@ -28,9 +28,9 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, grouping_of, rules_of_groups, text_of, values_of
-from dpframe.plan.allowances import allowance_of
 from dpframe.plan.cells import cells_of, with_inner
 from dpframe.plan.columns import OutputColumn, no_numbers, output_of
+from dpframe.plan.designs import allowance_of
 from dpframe.plan.tables import caps_of, reach_in
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.laws import LAPLACE
@@ -43,11 +43,9 @@ from dpframe.privacy.selection import (
     select_parts,
     selection_of,
 )
+from dpframe.queries.binned import LEVEL, MOST_BINS, Quantile, check_selectable, intervals_between
 from dpframe.queries.binned import bins_of as bins_asked
-from dpframe.queries.binned import intervals_between
-from dpframe.queries.edges import edges_of
-from dpframe.queries.grid import Grid
-from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
+from dpframe.queries.edges import Grid, edges_of
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Task, Term
 
 _SELECTED = (

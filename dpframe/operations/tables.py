@@ -16,16 +16,15 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
-from dpframe.context import Context
+from dpframe.context import Context, cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import CalibrationError, QueryError, of_query, quote
-from dpframe.forks import cached_property
-from dpframe.inference.distribution import least_squares
 from dpframe.inference.intervals import half_width as width_of
 from dpframe.inference.intervals import unknown_cells
+from dpframe.inference.ranges import least_squares
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized
@@ -39,10 +38,10 @@ from dpframe.plan.tables import Table, TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.progress import show_progress
+from dpframe.queries.edges import durations, moments
 from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
 from dpframe.queries.tasks import Axis, Task
-from dpframe.queries.timescale import durations, moments
 from dpframe.steps.denoise import apply_denoising, check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of

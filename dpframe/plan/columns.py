@@ -11,10 +11,9 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import Bounds
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries.conditions import met, present, surely
-from dpframe.queries.grid import BITS, Grid, Ticks
+from dpframe.queries.edges import BITS, Grid, Moment, Ticks, microseconds, ticks_of
 from dpframe.queries.query import OutputSpec
 from dpframe.queries.tasks import RowWeights
-from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition, Node, Not
 from dpframe.statistics.form import Statistic
 from dpframe.statistics.moments import FOURTH, SECOND

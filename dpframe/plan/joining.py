@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import of_query
-from dpframe.forks import cached_property
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.sensitivity import Reach
 from dpframe.queries.aggregate import Joint

@@ -16,18 +16,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
+from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CalibrationError, DPFrameError
-from dpframe.forks import cached_property
-from dpframe.plan.allowances import (
+from dpframe.plan.designs import (
+    NoisyDesign,
     allowance_of,
     allowance_of_look,
+    calibrate,
     candidates,
+    fitting,
     movement_allowed,
+    narrowest,
     nothing_allowed,
+    sketch,
     used_up,
 )
-from dpframe.plan.designs import NoisyDesign, calibrate, fitting, narrowest, sketch
 from dpframe.plan.joining import Joining, NamedTables, Pool
 from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace

@@ -22,7 +22,7 @@ from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Reach, reach_of
 from dpframe.queries.conditions import equals_itself, exclusive_sets
-from dpframe.queries.grid import BITS, Grid
+from dpframe.queries.edges import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition

@@ -16,14 +16,18 @@ from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.derived.columns import no_total
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
-from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
 from dpframe.inference.intervals import intervals_of
-from dpframe.inference.ranges import distribution_of
-from dpframe.inference.sampling import check_sampled, widen
+from dpframe.inference.joint_errors import check_sampled, widen
+from dpframe.inference.ranges import (
+    ENDS_OF_ROUNDING,
+    below_edges,
+    deviations,
+    distribution_of,
+    risen,
+)
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import did_you_mean
-from dpframe.queries.edges import first_edge
-from dpframe.queries.timescale import as_moment, in_use, index_of
+from dpframe.queries.edges import as_moment, first_edge, in_use, index_of
 
 MOST_PANELS = 64  # of a figure, an inch or two each
 

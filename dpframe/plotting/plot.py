@@ -18,7 +18,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
 from dpframe.public import did_you_mean, public_call
-from dpframe.queries.quantiles import LEVEL
+from dpframe.queries.binned import LEVEL
 from dpframe.steps.rename import concat
 from dpframe.steps.suggest_caps import best_suggestion
 

@@ -28,7 +28,7 @@ from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple, assert_never
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
 from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, mu_of_pure, pure_of_mu

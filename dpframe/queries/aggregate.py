@@ -7,17 +7,25 @@ from typing import Any, TypeAlias, TypeVar
 import pandas as pd
 
 from dpframe.arguments import is_unicode
+from dpframe.context import cached_property
 from dpframe.errors import QueryError
-from dpframe.forks import cached_property
 from dpframe.options import By, ChosenRows, Keys, Objective, Other
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import nearest, no_such_keyword, public_call
 from dpframe.queries import reading
+from dpframe.queries.binned import Quantile
 from dpframe.queries.conditions import equals_itself
-from dpframe.queries.counts import Count, Rate, UnitCount
-from dpframe.queries.of_columns import OfColumns, mean, read_options, std, var
+from dpframe.queries.of_columns import (
+    Count,
+    OfColumns,
+    Rate,
+    UnitCount,
+    mean,
+    read_options,
+    std,
+    var,
+)
 from dpframe.queries.of_columns import sum as sum_of
-from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
 from dpframe.queries.where import Condition
 

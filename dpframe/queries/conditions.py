@@ -7,9 +7,8 @@ from operator import and_, or_
 from typing import TypeAlias
 
 from dpframe.queries import where
-from dpframe.queries.syntax import as_name
-from dpframe.queries.timescale import moment_of
-from dpframe.queries.where import All, Any, Compare, Condition, Name, Node, Not, names_in
+from dpframe.queries.edges import moment_of
+from dpframe.queries.where import All, Any, Compare, Condition, Name, Node, Not, as_name, names_in
 
 
 def present(condition: Condition) -> Condition | None:

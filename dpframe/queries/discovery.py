@@ -11,7 +11,7 @@ from dpframe.options import Columns
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
 from dpframe.privacy.neighbors import Caps
 from dpframe.public import public_call
-from dpframe.queries.counts import units
+from dpframe.queries.of_columns import units
 from dpframe.queries.query import Search
 from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import LabelAxis, LabelKind

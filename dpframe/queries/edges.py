@@ -7,17 +7,333 @@ of `pandas.cut(..., include_lowest=True)` do: the first one begins a little belo
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from dpframe.arguments import check_size
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
-from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
+
+BITS = 32
+"""How fine grids are: bounds are at most `2 ** BITS` steps away from 0."""
+
+_LEAST_EXPONENT = -1074  # of the smallest float: all floats are multiples of it
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """How times become numbers.
+
+    Parameters
+    ----------
+    tick
+        Microseconds that count as 1.
+    origin
+        Where points in time are counted from, in microseconds since 1970; 0 for durations.
+    points
+        Whether they are points in time, not durations.
+    zone
+        The time zone of the points in time that count; `None`: those without one.
+    """
+
+    tick: int
+    origin: int
+    points: bool
+    zone: tzinfo | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Integers that stand for the values of one bounded column.
+
+    Parameters
+    ----------
+    exponent
+        The step between neighboring grid points is `2 ** exponent`.
+    lower, upper
+        Integer bounds: what one present value can be after clipping.
+    fill
+        Integer that stands for a missing value; `None`: a missing value contributes nothing.
+    ticks
+        How the times of the column become numbers; `None` for a column of numbers.
+    drop
+        Whether rows with a missing value are left out of the whole query.
+    """
+
+    exponent: int
+    lower: int
+    upper: int
+    fill: int | None = None
+    ticks: Ticks | None = None
+    drop: bool = field(default=False, repr=False)
+
+    @classmethod
+    def for_bounds(
+        cls,
+        lower: float | Fraction,
+        upper: float | Fraction,
+        *,
+        integer: bool = False,
+        missing: float | Fraction | None = None,
+        ticks: Ticks | None = None,
+        bits: int = BITS,
+    ) -> "Grid":
+        """Choose the grid from public bounds only.
+
+        The step is `2 ** (ceil(log2(max(|lower|, |upper|))) - bits)`, but not below the smallest
+        float; and 1 for a column declared to hold integers up to 2**bits in magnitude. Bounds move
+        inwards, to the grid, by less than one step; where no grid point lies between them, both
+        move to the one nearest to their middle.
+
+        Parameters
+        ----------
+        lower, upper
+            Finite bounds of the column, `lower <= upper`.
+        integer
+            Whether the column is declared to hold integers.
+        missing
+            Declared replacement of a missing value; clipped to the bounds.
+        ticks
+            What bounds and replacement are counted in, for a column of times.
+        bits
+            How fine the grid is.
+
+        Examples
+        --------
+        >>> Grid.for_bounds(0, 100, integer=True)
+        Grid(exponent=0, lower=0, upper=100, fill=None, ticks=None)
+        >>> Grid.for_bounds(0.0, 100.0).exponent
+        -25
+        """
+        largest = max(abs(Fraction(lower)), abs(Fraction(upper)))
+        exponent = max(_ceil_log2(largest) - bits, _LEAST_EXPONENT)
+        if integer and largest <= 2**bits:
+            exponent = 0
+        step = Fraction(2) ** exponent
+        low, high = math.ceil(Fraction(lower) / step), math.floor(Fraction(upper) / step)
+        if low > high:
+            low = high = round((Fraction(lower) + Fraction(upper)) / 2 / step)
+        fill = None if missing is None else min(max(round(Fraction(missing) / step), low), high)
+        return cls(exponent, low, high, fill, ticks)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds on the grid, in the units of the column, or in seconds from the origin."""
+        ends = math.ldexp(self.lower, self.exponent), math.ldexp(self.upper, self.exponent)
+        if self.ticks is None:
+            return ends
+        lower, upper = (end * self.ticks.tick / 10**6 for end in ends)
+        return lower, upper
+
+    @property
+    def step(self) -> float:
+        """Distance between neighboring grid points, in the units of the column, or in seconds."""
+        step = math.ldexp(1.0, self.exponent)
+        return step if self.ticks is None else step * self.ticks.tick / 10**6
+
+
+def _ceil_log2(value: Fraction) -> int:
+    """Smallest e with value <= 2**e; 0 for zero."""
+    if value == 0:
+        return 0
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    while Fraction(2) ** guess >= value:
+        guess -= 1
+    while Fraction(2) ** guess < value:
+        guess += 1
+    return guess
+
+
+Moment: TypeAlias = pd.Timestamp | pd.Timedelta
+"""A point in time or a duration."""
+
+_UNITS = {1: "us", 1_000: "ms", 1_000_000: "s"}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_MOST_TICKS = 2**32  # as many as whole numbers on a grid
+_EPOCH = datetime(1970, 1, 1)
+_FIRST = (datetime.min - _EPOCH) // timedelta(microseconds=1)
+_LAST = (datetime.max - _EPOCH) // timedelta(microseconds=1)
+_FARTHEST = 2**62  # room for the sum of two
+
+
+def moment_of(text: str) -> datetime | None:
+    """Read the point in time that a text in ISO form stands for; `None`: it is none.
+
+    Examples
+    --------
+    >>> moment_of("2020-01"), moment_of("2020-01-31")
+    (None, datetime.datetime(2020, 1, 31, 0, 0))
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def as_moment(value: object) -> Moment | None:
+    """Read a point in time (a date is its midnight) or a duration; `None` for anything else.
+
+    Examples
+    --------
+    >>> as_moment(timedelta(hours=1)) == pd.Timedelta("1h"), as_moment("2020-01-01")
+    (True, None)
+    """
+    try:
+        if isinstance(value, date | np.datetime64):
+            moment: Moment = pd.Timestamp(value)
+        elif isinstance(value, pd.Timedelta | np.timedelta64):
+            moment = pd.Timedelta(value)
+        elif isinstance(value, timedelta):
+            moment = pd.Timedelta(np.timedelta64(value))  # pandas 2 would count nanoseconds
+        else:
+            return None
+    except (ValueError, OverflowError):
+        return None
+    return moment if isinstance(moment, pd.Timestamp | pd.Timedelta) else None  # it may be NaT
+
+
+def microseconds(moment: Moment) -> int:
+    """Count the microseconds of a duration, or from 1970 to a point in time, rounded down."""
+    ticks = int(moment.asm8.view(np.int64))
+    return ticks * 10**6 // _PER_SECOND[moment.unit]
+
+
+def index_of(moments_given: Sequence[Moment]) -> pd.Index:
+    """Put moments of one kind in an index, to the microsecond, in the time zone of the first."""
+    counted = np.array([microseconds(moment) for moment in moments_given], np.int64)
+    if isinstance(moments_given[0], pd.Timedelta):
+        return pd.TimedeltaIndex(counted.view("m8[us]"))
+    return pd.DatetimeIndex(_in_zone(counted, moments_given[0].tzinfo))
+
+
+def in_use(moment: Moment) -> bool:
+    """Whether a moment lies in the years 1 to 9999, or is a duration of at most as much."""
+    return _FIRST <= microseconds(moment) <= _LAST
+
+
+def ticks_of(lower: Moment, upper: Moment) -> Ticks:
+    """Choose how a column within two bounds of one kind is counted.
+
+    Durations are counted from 0, points in time from the lower bound, in the finest of
+    microseconds, milliseconds and seconds of which `2**32` are enough.
+    """
+    low, high = microseconds(lower), microseconds(upper)
+    points = isinstance(lower, pd.Timestamp)
+    origin, zone = (low, lower.tzinfo) if isinstance(lower, pd.Timestamp) else (0, None)
+    farthest = max(abs(low - origin), abs(high - origin))
+    tick = next((tick for tick in _UNITS if farthest <= _MOST_TICKS * tick), 1_000_000)
+    return Ticks(tick, origin, points, zone)
+
+
+def durations(numbers: np.ndarray, ticks: Ticks) -> np.ndarray:
+    """Turn numbers of ticks into durations in a unit of ticks: no sum of ticks leaves its range."""
+    return _whole(numbers).view(f"m8[{_UNITS[ticks.tick]}]")
+
+
+def moments(numbers: np.ndarray, ticks: Ticks) -> np.ndarray | ExtensionArray:
+    """Turn numbers of ticks from the origin into durations or points in time, in microseconds."""
+    rounded = _whole(np.asarray(numbers, np.float64) * ticks.tick)
+    if not ticks.points:
+        return rounded.view("m8[us]")
+    return _in_zone(rounded + ticks.origin, ticks.zone)
+
+
+def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
+    """View a released column as numbers: durations in seconds, times in seconds from the origin.
+
+    The origin is in microseconds since 1970, and `None` for a column of numbers.
+    """
+    if origin is None:
+        numbers: np.ndarray = column.to_numpy(np.float64, na_value=np.nan)
+        return numbers
+    counted, per_second = _count_times(column)
+    start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
+    return np.where(column.isna(), np.nan, (counted - start) / per_second)
+
+
+def seconds(numbers: np.ndarray) -> np.ndarray:
+    """Turn seconds into durations, to the microsecond; `nan` into missing ones."""
+    unknown = np.isnan(numbers)
+    counted = _whole(np.multiply(np.where(unknown, 0.0, numbers), 1e6)).view("m8[us]")
+    return np.where(unknown, np.timedelta64("NaT", "us"), counted)
+
+
+def times_like(column: pd.Series, numbers: np.ndarray, origin: int) -> np.ndarray | ExtensionArray:
+    """Turn seconds, from the origin for points in time, into times like those of a column.
+
+    `nan` becomes a missing one.
+    """
+    _, per_second = _count_times(column)
+    start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
+    unknown = np.isnan(numbers)
+    counted = _whole(np.multiply(np.where(unknown, 0.0, numbers), per_second)) + start
+    made = _like(column, counted)
+    return pd.Series(made).mask(unknown).array if unknown.any() else made
+
+
+def times_around(
+    column: pd.Series, seconds: float | np.ndarray
+) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
+    """Go some seconds back and forth from released times."""
+    counted, per_second = _count_times(column)
+    # a width is often a whole number of units, except for the rounding of its product
+    width = _whole(np.ceil(np.round(np.multiply(seconds, per_second), 6)))
+    near = np.clip(counted, -_FARTHEST, _FARTHEST)
+    return _like(column, near - width), _like(column, near + width)
+
+
+def times_between(
+    column: pd.Series, ends: tuple[np.ndarray, np.ndarray], origin: int, span: tuple[int, int]
+) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
+    """Turn ends in seconds from the origin into times like those of a column, outwards.
+
+    Origin and span, which holds them, are in microseconds.
+    """
+    _, per_second = _count_times(column)
+    start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
+    low, high = (np.round(np.multiply(end, per_second), 6) for end in ends)
+    first, last = (bound * per_second // 10**6 for bound in span)
+    within = (np.clip(_whole(end) + start, first, last) for end in (np.floor(low), np.ceil(high)))
+    below, above = (_like(column, end) for end in within)
+    return below, above
+
+
+def _whole(numbers: np.ndarray | float) -> np.ndarray:
+    """Round to whole numbers, those that are too large to 2**62, with a sign."""
+    rounded = np.asarray(numbers)
+    if rounded.dtype.kind != "i":
+        rounded = np.rint(rounded)
+    return np.asarray(np.clip(rounded, -_FARTHEST, _FARTHEST).astype(np.int64))
+
+
+def _count_times(column: pd.Series) -> tuple[np.ndarray, int]:
+    """Integers that stand for times, and how many of their units a second has."""
+    unit = str(column.array.unit)
+    return np.asarray(column.array.asi8), _PER_SECOND[unit]
+
+
+def _like(column: pd.Series, counted: np.ndarray) -> np.ndarray | ExtensionArray:
+    """Turn integers into times of the dtype of others."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "m":
+        return counted.view(column.dtype)
+    return _in_zone(counted, column.dt.tz)
+
+
+def _in_zone(since: np.ndarray, zone: tzinfo | None) -> np.ndarray | ExtensionArray:
+    """Points in time from microseconds since 1970."""
+    naive = since.view("M8[us]")
+    if zone is None:
+        return naive
+    return pd.Series(naive).dt.tz_localize("UTC").dt.tz_convert(zone).array
+
 
 _DIGITS = 3  # decimals of the difference, as in pandas.cut; more for narrow bins
 _MOST_DIGITS = 20  # decimals, beyond those of floats near 1

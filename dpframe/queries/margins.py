@@ -7,8 +7,8 @@ from typing import TypeAlias, cast
 
 import pandas as pd
 
+from dpframe.context import cached_property
 from dpframe.errors import QueryError, a_type, quote
-from dpframe.forks import cached_property
 from dpframe.options import ChosenRows, Columns, Keys, Other
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
@@ -21,8 +21,8 @@ from dpframe.queries.aggregate import (
     check_weights,
     read_outputs,
 )
-from dpframe.queries.counts import Count
 from dpframe.queries.groups import check_other, split_groups
+from dpframe.queries.of_columns import Count
 from dpframe.queries.query import Query
 from dpframe.queries.reading import (
     check_whole,

@@ -14,8 +14,7 @@ from dpframe.options import By, Keys
 from dpframe.privacy.amounts import AMOUNTS, Spend, as_float, as_number
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
-from dpframe.queries.counts import count
-from dpframe.queries.of_columns import OfColumns, mean, sum
+from dpframe.queries.of_columns import OfColumns, count, mean, sum
 from dpframe.queries.query import OutputSpec, Query, Search
 from dpframe.queries.reading import check_query, check_whole
 from dpframe.queries.tasks import Cells, KeyAxis, Sized, SizeKind, Sizes

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.where import Condition
 from dpframe.strategies.least_squares import PossibleCells
 

@@ -5,12 +5,159 @@ privacy cost. It is Python syntax read with `ast` against a list of what is allo
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NoReturn, cast
+from keyword import iskeyword
+from typing import Literal, NoReturn, TypeAlias, cast
 
-from dpframe.errors import QueryError
-from dpframe.queries import syntax
+from dpframe.errors import QueryError, a_type
+
+ALLOWED = (
+    "Allowed are columns (`with spaces` in backticks), numbers, texts, comparisons, and/or/not, "
+    "'in' with a list, and arithmetic."
+)
+
+_LONGEST, _SHOWN = 10_000, 60  # characters: of a condition, and of it in an error
+_DEEPEST = 100  # levels that are nested
+
+# Longest first, so that what looks like a label within a text is none.
+_TOKENS = re.compile(
+    r"""
+    (?P<text> '{3}(?:\\.|[^\\])*?'{3} | "{3}(?:\\.|[^\\])*?"{3}
+            | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" )
+    | `(?P<label>[^`]+)`
+    | (?P<space>(?:\s|\#[^\n]*)+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_HINTS = {
+    "@": "'@' names a variable: write its value into the text",
+    "<>": "<> is not Python: to differ, write !=",
+    r"(?<![=!<>:])=(?![=>])": "= assigns. To compare, write ==",
+}
+"""What is meant by what Python cannot read."""
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Parse the text of a condition, whatever it may contain.
+
+    Parameters
+    ----------
+    text
+        A Python expression of at most 10,000 characters, nested at most 100 levels deep.
+
+    Returns
+    -------
+    ast.expr
+        Its tree. A name that needs its backticks has them; `ast.unparse` writes it as it was.
+
+    Raises
+    ------
+    QueryError
+        If the text is not such an expression.
+    """
+    _check(text)
+    quoted: dict[str, str] = {}
+    prefix = "label"
+    while prefix in text:
+        prefix += "_"
+
+    def replace(token: re.Match[str]) -> str:
+        if token["text"] is not None:
+            return token[0]
+        if token["space"] is not None:
+            return " "
+        placeholder = f"{prefix}{len(quoted)}"
+        quoted[placeholder] = as_name(token["label"])
+        return f" {placeholder} "
+
+    tree = _python(_TOKENS.sub(replace, text).strip(), text)
+    _check_depth(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = quoted.get(node.id, node.id)
+    return tree
+
+
+def unquote(name: str) -> str:
+    """Return the label that a name in a tree stands for."""
+    return name.strip("`")
+
+
+def labels(tree: ast.expr) -> tuple[str, ...]:
+    """Return the columns named, in order of appearance."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    names.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(unquote(node.id) for node in names))
+
+
+Sign: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**"]
+
+OPERATIONS: dict[type[ast.operator], Sign] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+}
+"""Operations of arithmetic, as they are written."""
+
+
+def excerpt(text: str) -> str:
+    """Cut a long text."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _check(text: object) -> None:
+    """Refuse a condition that is not a text of a reasonable size."""
+    if not isinstance(text, str):
+        rule = f"where must be a text, such as 'fare > 0', got {a_type(text)}:"
+        remedy = "masks and functions could look at other rows."
+        raise QueryError(f"{rule} {remedy}")
+    if not text.strip():
+        raise QueryError("where must not be empty. Without where=, all rows count.", value=text)
+    if len(text) > _LONGEST:
+        rule = f"where must have at most {_LONGEST} characters, got {len(text)}:"
+        remedy = "add a column that holds the outcome and name that one."
+        raise QueryError(f"{rule} {remedy}")
+
+
+def as_name(label: str) -> str:
+    """Put a label in backticks if it would not be read as the same name without."""
+    plain = label.isascii() and label.isidentifier() and not iskeyword(label)
+    return label if plain else f"`{label}`"
+
+
+def _python(source: str, text: str) -> ast.expr:
+    """Parse Python syntax; an error says what is wrong, without a traceback of the parser."""
+    try:
+        return ast.parse(source, mode="eval").body
+    except (RecursionError, MemoryError):
+        reason = "too deeply nested"
+    except (SyntaxError, ValueError) as error:
+        reason = getattr(error, "msg", "not text that Python can read")
+    bare, shown = _TOKENS.sub(" ", text), excerpt(text)
+    hint_text = next(
+        (hint for sign, hint in _HINTS.items() if re.search(sign, bare)), f"{reason:.60}"
+    )
+    hint_text = f"where={shown!r} is not a condition: {hint_text}. {ALLOWED}"
+    raise QueryError(hint_text, value=shown) from None
+
+
+def _check_depth(tree: ast.expr) -> None:
+    """Refuse trees so deep that recursion over them could exhaust the stack."""
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    rule = f"where must be nested at most {_DEEPEST} levels deep:"
+    remedy = "chain conditions with 'and' and 'or', and use 'in' for many values."
+    raise QueryError(f"{rule} {remedy}")
+
 
 _PRESENT = (
     "Missing values equal nothing, not even themselves: 'a == a' keeps rows where a is present"
@@ -42,7 +189,7 @@ class Negative:
 class Arithmetic:
     """Two numbers combined into one."""
 
-    operator: syntax.Sign
+    operator: Sign
     left: "Value"
     right: "Value"
 
@@ -152,17 +299,17 @@ class Condition:
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
         try:
-            tree = syntax.parse_expression(text)
+            tree = parse_expression(text)
             root = _condition(tree)
         except QueryError as error:
             reason = f"{parameter}{str(error).removeprefix('where')}"
             raise QueryError(reason, parameter=parameter, value=error.value) from None
-        return cls(ast.unparse(tree), syntax.labels(tree), root)
+        return cls(ast.unparse(tree), labels(tree), root)
 
     @classmethod
     def of_part(cls, label: str, text: str, number: float | None) -> "Condition":
         """Keep the rows of a part of the data."""
-        named = ast.unparse(syntax.parse_expression(f"`{label}` == 0")).removesuffix(" == 0")
+        named = ast.unparse(parse_expression(f"`{label}` == 0")).removesuffix(" == 0")
         written = repr(text) if number is None else text
         return cls(f"{named} == {written}", (label,), InPart(label, text, number))
 
@@ -237,7 +384,7 @@ def _condition(tree: ast.expr) -> Node:
         case ast.Compare():
             return _convert_comparison(tree)
         case ast.Name(id=label):
-            return Name(syntax.unquote(label))
+            return Name(unquote(label))
         case ast.Constant(value=bool(always)):
             return All(()) if always else Any(())
     if isinstance(tree, ast.BinOp | ast.UnaryOp) or _is_constant(tree):
@@ -323,14 +470,14 @@ def _value(tree: ast.expr) -> Value:
     """Convert what must be a number or a text."""
     match tree:
         case ast.Name(id=label):
-            return Name(syntax.unquote(label))
+            return Name(unquote(label))
         case ast.Constant() if _is_constant(tree):
             return _constant(tree)
         case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
             number = _number(operand)
             return number if isinstance(sign, ast.UAdd) else _negative(number)
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in syntax.OPERATIONS:
-            sign_of = syntax.OPERATIONS[type(operator)]
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATIONS:
+            sign_of = OPERATIONS[type(operator)]
             return Arithmetic(sign_of, _number(left), _number(right))
         case (
             ast.BoolOp() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr())
@@ -400,13 +547,13 @@ def _refuse_kind(tree: ast.expr) -> NoReturn:
         _refuse(tree, "is not a value to compare with. " + _PRESENT)
     rule = _FOREIGN.get(type(tree), "is not part of this language")
     reason = f"{rule}: conditions look at one row at a time"
-    _refuse(tree, f"{reason}. {syntax.ALLOWED.rstrip('.')}")
+    _refuse(tree, f"{reason}. {ALLOWED.rstrip('.')}")
 
 
 def _refuse(tree: ast.expr, reason: str) -> NoReturn:
     """Raise the error that quotes a part of the condition."""
     try:
-        part = syntax.excerpt(ast.unparse(tree))
+        part = excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
     raise QueryError(f"where: {part!r} {reason}.", value=part) from None

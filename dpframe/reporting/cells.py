@@ -13,7 +13,7 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
 from dpframe.inference.intervals import intervals_of
-from dpframe.queries.timescale import in_seconds
+from dpframe.queries.edges import in_seconds
 from dpframe.steps.derive import change
 
 MOST_ROWS = 200

@@ -34,8 +34,7 @@ from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.public import public_call
 from dpframe.reporting.cells import SideView, compare_tables, put_side_by_side
-from dpframe.reporting.costs import loss_of_parts
-from dpframe.reporting.tables import TableView, tables_of
+from dpframe.reporting.tables import TableView, loss_of_parts, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)

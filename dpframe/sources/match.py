@@ -19,10 +19,10 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries import where
 from dpframe.queries.discovery import Discovery
+from dpframe.queries.edges import moment_of
 from dpframe.queries.query import OutputSpec, Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
-from dpframe.queries.timescale import moment_of
 from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, leaves
 
 Types: TypeAlias = Callable[[Hashable], str | None]

@@ -20,7 +20,6 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setting
 from dpframe.certificates.mechanism_parts import SumsPart
-from dpframe.denoising.base import Denoised
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import (
@@ -31,13 +30,14 @@ from dpframe.denoising.methods import (
     denoise_array,
     posterior_choice,
 )
+from dpframe.denoising.projection import Denoised
 from dpframe.errors import QueryError, a_type
 from dpframe.inference.intervals import check_not_selected
 from dpframe.inference.joint_errors import TOGETHER, check_apart, of_one_query
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAPLACE
 from dpframe.public import public_call
-from dpframe.queries.timescale import in_seconds, seconds, times_like
+from dpframe.queries.edges import in_seconds, seconds, times_like
 from dpframe.statistics.form import ROWS, Y
 from dpframe.steps.denoise_checks import (
     Across,

@@ -9,8 +9,8 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.denoising.base import check_edges
 from dpframe.denoising.methods import METHODS
+from dpframe.denoising.projection import check_edges
 from dpframe.errors import QueryError, is_data, quote
 from dpframe.public import nearest, no_such_keyword
 from dpframe.statistics.form import Statistic

@@ -17,7 +17,7 @@ from dpframe.derived.columns import no_total
 from dpframe.derived.table import beside, check_people, middles, new_table, put_beside
 from dpframe.errors import QueryError, quote
 from dpframe.inference import intervals
-from dpframe.inference.sampling import check_sampled
+from dpframe.inference.joint_errors import check_sampled
 from dpframe.inference.selection import ChosenCells, choices_of
 from dpframe.options import By
 from dpframe.privacy.amounts import as_float

@@ -14,14 +14,21 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import End, QuantileDefinition
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
-from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, exact_half_width
 from dpframe.inference.intervals import ENDS
-from dpframe.inference.ranges import Distribution, Read, distribution_of, quantiles_read
+from dpframe.inference.ranges import (
+    ENDS_OF_ROUNDING,
+    Distribution,
+    Read,
+    below_edges,
+    distribution_of,
+    exact_half_width,
+    quantiles_read,
+)
 from dpframe.options import By, ChosenRows, GivenBounds, Keys, Other
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call, takes_no_frame
-from dpframe.queries.quantiles import (
+from dpframe.queries.binned import (
     LEVEL,
     QUARTILES,
     Quantile,
@@ -30,7 +37,7 @@ from dpframe.queries.quantiles import (
     is_scalar,
     read_quantiles,
 )
-from dpframe.queries.timescale import as_moment
+from dpframe.queries.edges import as_moment
 
 
 @overload

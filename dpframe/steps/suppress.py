@@ -14,11 +14,11 @@ from dpframe.certificates.definitions import CutPart
 from dpframe.declaration.facts import warn
 from dpframe.errors import QueryError, quote
 from dpframe.inference.intervals import check_no_intervals_beside
-from dpframe.inference.outward import known_numbers, outward, rounded
 from dpframe.inference.selection import passes
+from dpframe.inference.sums import known_numbers, outward, rounded
 from dpframe.privacy.amounts import WRITTEN, as_float, as_number
 from dpframe.public import public_call
-from dpframe.queries.timescale import in_seconds
+from dpframe.queries.edges import in_seconds
 
 
 @public_call

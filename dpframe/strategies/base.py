@@ -16,9 +16,8 @@ from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Kernel, Reach, Scale
 from dpframe.statistics.form import Statistic, Totals
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
-from dpframe.strategies.domain import Domain
+from dpframe.strategies.domain import Domain, Structure
 from dpframe.strategies.ordered import Window
-from dpframe.strategies.structure import Structure
 
 
 class Layers(Protocol):

@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple, assert_never
 
 import numpy as np
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.privacy.box import spread
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale

@@ -8,11 +8,15 @@ columns, which add up to 1: a row moves them by 1 in all, and by no more under G
 replaced row by 2, or by the root of 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from dpframe.privacy.law import Law
+from dpframe.privacy.sensitivity import Scale
 from dpframe.statistics.moments import parts_of_pair
-from dpframe.strategies.base import Workload
+from dpframe.strategies.base import Design, Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.layout import Layout, has_parts, separate, share_in_sets, weights
 from dpframe.strategies.linear import LinearDesign, move_alone
 
@@ -61,3 +65,75 @@ def _count_together(
         whole[block.source] / far**2 if block.source in together else share
         for block, far, share in zip(layout.blocks, reach, shares, strict=True)
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedDesign:
+    """A design for rows that count for 0 to W, in place of 1.
+
+    Parameters
+    ----------
+    design
+        The design for rows that count for 1, where a unit may have none.
+    weight
+        The largest weight W.
+    """
+
+    design: Design
+    weight: int
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Relative noise scales of the blocks."""
+        return tuple(self.weight * scale for scale in self.design.scales)
+
+    def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
+        """Return the largest weighted distance between neighbors, exact for fractions."""
+        found = {scale: scale / self.weight for scale in set(scales)}  # of equal ones, one object
+        return self.design.movement([found[scale] for scale in scales], law)
+
+    @property
+    def common(self) -> frozenset[int]:
+        """Blocks of a single integer, whose noise all cells share."""
+        return self.design.common
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Groups that partition the blocks."""
+        return self.design.groups
+
+    @property
+    def joined(self) -> bool:
+        """Whether a group reaches over all cells."""
+        return self.design.joined
+
+    @property
+    def extra(self) -> int:
+        """How many weighted totals come after the outputs wanted, free of charge."""
+        return self.design.extra
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Totals to compute."""
+        return self.design.needs
+
+    @property
+    def layers(self) -> Layers | None:
+        """What is measured of many cells at once."""
+        return self.design.layers
+
+    def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
+        """Combine totals into the integers to measure."""
+        return self.design.encode(totals)
+
+    def predict(self, deviations: Sequence[float]) -> list[Prediction]:
+        """Return the errors of the outputs, in steps of the weights."""
+        return self.design.predict(deviations)
+
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the standard errors by which plans are compared."""
+        return self.design.errors(deviations)
+
+    def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
+        """Turn the measured blocks into estimates of the outputs."""
+        return self.design.decode(measured, deviations)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 
 _REFINED = 3  # times; precisions that are far apart lose half of the digits of a float
 

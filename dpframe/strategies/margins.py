@@ -39,7 +39,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent, pair
@@ -51,12 +51,11 @@ from dpframe.strategies.contrasts import (
     restore_totals,
     squared_lengths,
 )
-from dpframe.strategies.domain import Domain, largest_sets
+from dpframe.strategies.domain import Domain, MarginStructure, largest_sets
 from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.linear import LinearDesign
 from dpframe.strategies.possible import sum_layers
 from dpframe.strategies.shares import as_shares, best_shares, starts_of
-from dpframe.strategies.structure import MarginStructure
 
 _ROUNDING = 1 / 12  # variance of rounding to whole numbers
 _ABOVE = 1 + 2.0**-46  # of some dozens of roundings, each by 2**-53 at most

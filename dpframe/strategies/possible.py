@@ -16,14 +16,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel, Norm
 from dpframe.strategies.base import Layers
-from dpframe.strategies.domain import Domain
+from dpframe.strategies.domain import Domain, MarginStructure
 from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.shares import as_shares, best_shares
-from dpframe.strategies.structure import MarginStructure
 
 _ABOVE = 1 + 2.0**-48  # puts a product above the real number
 _LEAST_PRECISION = 1e-5  # of an even one: with less, floats do not restore exact cells

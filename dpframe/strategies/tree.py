@@ -24,16 +24,16 @@ from typing import Protocol
 
 import numpy as np
 
-from dpframe.forks import cached_property
+from dpframe.context import cached_property
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent
 from dpframe.strategies.base import Layers, Workload
 from dpframe.strategies.contrasts import restore_totals, sums_and_contrasts
+from dpframe.strategies.domain import TreeStructure
 from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.ordered import TreeLevel, Window, plan_levels, sizes_of
 from dpframe.strategies.prefixes import mean_products, prefix_products
-from dpframe.strategies.structure import TreeStructure
 
 _ABOVE = 1 + 2.0**-46  # puts a product of a few roundings above the real number
 _ROUNDING = 1 / 12  # variance of rounding to whole numbers

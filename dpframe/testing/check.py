@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from dpframe.context import cached_property
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
-from dpframe.forks import cached_property
 from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
 from dpframe.testing.recorder import CHARGE, INVARIANCE, Draw, Replay, Run, excess_words

@@ -22,8 +22,7 @@ from dpframe.engines import Engine, Frame, label_counts, totals_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import STOPS, PrivacyTestError, QueryError
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.edges import check_bins
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid, check_bins, ticks_of
 from dpframe.queries.suggestions import candidate_caps
 from dpframe.queries.tasks import (
     BinAxis,
@@ -37,7 +36,6 @@ from dpframe.queries.tasks import (
     Task,
     Term,
 )
-from dpframe.queries.timescale import ticks_of
 from dpframe.queries.where import Condition
 
 _ROWS, _TIMES = 24, 3  # rows that differ, and how often each is there

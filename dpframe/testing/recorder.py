@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from dpframe.checker.measured import NEVER
+from dpframe.context import cached_property
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, PrivacyTestError
-from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.pipeline import Operation

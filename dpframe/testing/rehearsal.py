@@ -19,7 +19,7 @@ from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Caps, EachRow, Neighboring
 from dpframe.provenance import MADE_UP
 from dpframe.public import public_call
-from dpframe.queries.timescale import as_moment
+from dpframe.queries.edges import as_moment
 
 MOST_ROWS = 10_000_000
 """More made-up rows than this are not made."""

@@ -28,8 +28,7 @@ from checks import Checks
 
 import dpframe
 from dpframe.context import SYSTEM
-from dpframe.denoising.shrinkage import james_stein
-from dpframe.denoising.thresholding import soft_threshold
+from dpframe.denoising.shrinkage import james_stein, soft_threshold
 from dpframe.privacy.gaussian import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise import integer_noise

@@ -23,10 +23,10 @@ from dpframe.strategies import (
     staircase,
     tree,
 )
+from dpframe.strategies.independent import WeightedDesign
 from dpframe.strategies.margins import ContrastLayers, TableLayers
 from dpframe.strategies.possible import SumLayers
 from dpframe.strategies.tree import MatrixTree, NodeTree
-from dpframe.strategies.weighted import WeightedDesign
 
 FLAGS = ["b0", "b1", "b2", "b3"]
 PAIRS = pd.DataFrame({"g": ["a", "a", "b", "c"], "h": [0, 1, 0, 1]})

@@ -10,8 +10,8 @@ import pytest
 from support.raising import raises
 
 from dpframe.denoising import methods
-from dpframe.denoising.base import check_edges, check_sigma, check_values
 from dpframe.denoising.methods import METHODS, Facts, choose, denoise_array
+from dpframe.denoising.projection import check_edges, check_sigma, check_values
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 

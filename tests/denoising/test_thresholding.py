@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoising.thresholding import soft_threshold
+from dpframe.denoising.shrinkage import soft_threshold
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 

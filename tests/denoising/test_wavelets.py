@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from dpframe.denoising.base import check_edges
+from dpframe.denoising.projection import check_edges
 from dpframe.denoising.wavelets import spanning_tree_wavelets, tree_wavelets
 from dpframe.errors import QueryError
 

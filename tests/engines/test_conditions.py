@@ -10,7 +10,7 @@ from support.randomness import SYSTEM
 
 from dpframe.engines import engine_for, sums
 from dpframe.engines.blocks import _MOST_KEPT
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

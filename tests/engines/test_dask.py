@@ -33,7 +33,7 @@ from support.randomness import SYSTEM
 import dpframe as dpf
 from dpframe.engines import dask as engine_module
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

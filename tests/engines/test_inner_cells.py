@@ -11,7 +11,7 @@ from dpframe.engines import capping
 from dpframe.engines.pandas import totals_of
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 
 LIMITS = (None, 1, 2, 3)

@@ -15,7 +15,7 @@ from dpframe.engines import engine_for, sums
 from dpframe.engines import pandas as engine
 from dpframe.engines.pandas import totals_of
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

@@ -18,7 +18,7 @@ from dpframe.engines.pandas import totals_of
 from dpframe.engines.sums import Flags
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

@@ -16,7 +16,7 @@ from dpframe.engines import pandas as engine_module
 from dpframe.engines.sums import keep_few
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dpframe.engines.temporary import remove_leftovers, temporary_folder
+from dpframe.engines.batches import remove_leftovers, temporary_folder
 from dpframe.ledger import platform
 
 PREFIXES = ["dpframe-rows-", ".dpframe-trial-", "dpframe-ledger-"]

@@ -9,7 +9,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.inference.sampling import WithSampling, count_ends, widen
+from dpframe.inference.joint_errors import WithSampling, count_ends, widen
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum

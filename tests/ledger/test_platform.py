@@ -15,7 +15,7 @@ from support.windows import rules_of_windows
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.engines.temporary import remove_leftovers, temporary_folder
+from dpframe.engines.batches import remove_leftovers, temporary_folder
 from dpframe.ledger import platform
 from dpframe.ledger.platform import Platform
 

@@ -13,7 +13,7 @@ from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
 from dpframe.plan.tables import table_of
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 
 DECLARED = Declaration(
     columns={"count": Column(bounds=(0, 7), integer=True), "tip": Column(bounds=(0.0, 1.0))}

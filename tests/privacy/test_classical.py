@@ -12,7 +12,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import CalibrationError
-from dpframe.plan.allowances import candidates
+from dpframe.plan.designs import candidates
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.gaussian import (

@@ -28,7 +28,7 @@ from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.staircase import STAIRCASE
-from dpframe.strategies.weighted import WeightedDesign
+from dpframe.strategies.independent import WeightedDesign
 
 ENGINE = PandasEngine()
 MECHANISMS = ["gaussian", "laplace", "box", "correlated"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 
 TINY = 5e-324
 HUGE = sys.float_info.max

@@ -11,7 +11,7 @@ from dpframe import Query
 from dpframe.errors import QueryError
 from dpframe.jobs import job
 from dpframe.queries.aggregate import AggregatePart
-from dpframe.queries.quantiles import Quantile
+from dpframe.queries.binned import Quantile
 from dpframe.queries.reading import check_query
 
 NOT_PARTS = {"histogram", "ranges", "quantile", "units", "aggregate", "margins", "regression"}

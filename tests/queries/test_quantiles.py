@@ -10,7 +10,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.queries.quantiles import check_selectable
+from dpframe.queries.binned import check_selectable
 
 
 @pytest.mark.parametrize(

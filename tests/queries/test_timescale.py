@@ -21,9 +21,7 @@ from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import table_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries.edges import edges_of
-from dpframe.queries.grid import Grid
-from dpframe.queries.timescale import microseconds, ticks_of
+from dpframe.queries.edges import Grid, edges_of, microseconds, ticks_of
 
 MAY, JUNE = pd.Timestamp("2021-05-01"), pd.Timestamp("2021-06-01")
 HOUR, DAY = pd.Timedelta("1h"), pd.Timedelta("1D")

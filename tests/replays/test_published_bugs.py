@@ -16,7 +16,7 @@ from dpframe.checker.measured import BlockNoise
 from dpframe.engines import blocks, units
 from dpframe.operations import planning
 from dpframe.privacy import selection, threshold
-from dpframe.queries import counts
+from dpframe.queries import of_columns
 
 
 def clipped_and_thrown_away(patch):
@@ -32,7 +32,7 @@ def keys_of_the_data(patch):
     plan = planning.plan_tables
 
     def planned(frame, declaration, query, *given, **more):
-        query = counts.count("zone", keys=sorted(frame["zone"].unique()))
+        query = of_columns.count("zone", keys=sorted(frame["zone"].unique()))
         return plan(frame, declaration, query, *given, **more)
 
     patch.setattr(planning, "plan_tables", planned)
@@ -130,7 +130,7 @@ BUGS = [
     Fault(
         "one amount spent on each of two tables",
         variants.the_whole_amount_for_each_table,
-        asking("release", {"a": counts.count("zone"), "b": counts.count("day")}),
+        asking("release", {"a": of_columns.count("zone"), "b": of_columns.count("day")}),
         pair(LONE),
         "charge",
     ),

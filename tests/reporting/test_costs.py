@@ -12,7 +12,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.gaussian import mu_of_pure
-from dpframe.reporting.costs import cost_lines, loss_of_parts
+from dpframe.reporting.tables import cost_lines, loss_of_parts
 
 KEYS = {"ward": [*"abcd"]}
 CHOSEN = {"laplace": {"epsilon": 0.7}, "gaussian": {"epsilon": 0.7, "delta": 1e-6}}

@@ -17,7 +17,7 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.json_records import plain, read
 from dpframe.engines.blocks import powers
 from dpframe.privacy.noise_sum import norm
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.statistics.form import Totals
 from dpframe.statistics.moments import moments
 from dpframe.statistics.table import STATISTICS, statistic_of

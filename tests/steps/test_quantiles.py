@@ -11,7 +11,7 @@ from support.trees import matrix_tree, node_tree
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, DeclarationError, QueryError
-from dpframe.inference.distribution import (
+from dpframe.inference.ranges import (
     below_edges,
     crossings,
     deviations,

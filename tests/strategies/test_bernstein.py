@@ -13,7 +13,7 @@ from support.moving import farthest, square_of
 from dpframe.engines.blocks import square_integers
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.statistics.form import Totals
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Output, Source

@@ -11,7 +11,7 @@ from support.designing import EVERYONE, deviations, workload
 from dpframe.context import Context
 from dpframe.engines.blocks import powers
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.statistics.moments import moments
 from dpframe.strategies import box, independent
 from dpframe.strategies.base import Output, Source

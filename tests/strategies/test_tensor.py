@@ -12,7 +12,7 @@ from support.designing import EVERYONE, deviations, workload
 from dpframe.engines.blocks import bernstein_parts
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import PART_OF_ONE
 from dpframe.statistics.moments import parts_of_pair, powers_off, weigh
 from dpframe.strategies import MECHANISMS, independent

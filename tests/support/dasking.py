@@ -16,7 +16,7 @@ import dpframe as dpf
 from dpframe.engines import engine_for
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.grid import Grid
+from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 

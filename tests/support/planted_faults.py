@@ -20,8 +20,8 @@ from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Footprint, Sparse, movement
 from dpframe.strategies import layered
 from dpframe.strategies.domain import Domain
+from dpframe.strategies.independent import WeightedDesign
 from dpframe.strategies.linear import LinearDesign
-from dpframe.strategies.weighted import WeightedDesign
 
 
 def exclusive_parts_leave_margins(patch):

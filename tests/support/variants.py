@@ -11,14 +11,14 @@ from support.games import ADD, GAMES, REPLACE
 
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
-from dpframe.plan import allowances, tables
+from dpframe.plan import designs, tables
 from dpframe.plan.plan import _Sharing
 from dpframe.privacy import noise, sensitivity
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.queries import grid
-from dpframe.strategies import linear, staircase, weighted
+from dpframe.queries import edges
+from dpframe.strategies import independent, linear, staircase
 
 
 def half_the_noise(patch):
@@ -55,7 +55,7 @@ def values_without_bounds(patch):
 
 
 def replacement_without_bounds(patch):
-    for_bounds = grid.Grid.for_bounds
+    for_bounds = edges.Grid.for_bounds
 
     def unclipped(lower, upper, *, missing=None, **options):
         found = for_bounds(lower, upper, missing=missing, **options)
@@ -148,12 +148,12 @@ def the_number_of_rows_for_free(patch):
 
 
 def noise_for_half_of_the_largest_weight(patch):
-    movement = weighted.WeightedDesign.movement
+    movement = independent.WeightedDesign.movement
 
     def less(design, scales, law):
         return movement(replace(design, weight=design.weight // 2), scales, law)
 
-    patch.setattr(weighted.WeightedDesign, "movement", less)
+    patch.setattr(independent.WeightedDesign, "movement", less)
 
 
 def true_values_without_limit(patch):
@@ -186,9 +186,7 @@ def a_ledger_that_forgets(patch):
 
 
 def the_classical_formula_out_of_its_range(patch):
-    patch.setattr(
-        allowances, "classical_mu", lambda epsilon, delta: epsilon / classical_factor(delta)
-    )
+    patch.setattr(designs, "classical_mu", lambda epsilon, delta: epsilon / classical_factor(delta))
 
 
 def classical_factor(delta):

@@ -16,7 +16,7 @@ from dpframe.engines import (
     engine_for,
     label_counts,
     labels_of,
-    row_source,
+    pandas,
     scans,
     sources,
     totals_of,
@@ -366,7 +366,7 @@ def ended(made):
 PLANTED = {
     "caps for each batch": (scans, "_added_up_by_unit", caps_per_batch, "max_rows=2: term 0"),
     "floats for integers": (sources, "plain_type", floats, "totals raised ArrowInvalid"),
-    "the last row of a batch is lost": (row_source, "fitted_tables", first_rows, "rows: term 0 of"),
+    "the last row of a batch is lost": (pandas, "fitted_tables", first_rows, "rows: term 0 of"),
     "readers that are at their end": (sources, "_reader", ended, "rows: term 0 of"),
 }
 
