@@ -283,7 +283,8 @@ def check_combinations(label: Hashable, value: pd.DataFrame) -> pd.DataFrame:
     if len(columns) == 1 or not value.columns.is_unique or {*columns} != {*value.columns}:
         example = "keys={('country', 'region'): frame}"
         rule = "must be a list of groups, or a frame with the columns named"
-        raise wrong_keys(label, f"{rule}: {example}, got columns {quote(list(value.columns))}.")
+        got = f"got columns {quote(list(value.columns))}. Of a released table, give the index."
+        raise wrong_keys(label, f"{rule}: {example}, {got}")
     for column, keys in value.items():
         check_nesting(column, keys)
     try:

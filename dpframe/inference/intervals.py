@@ -109,6 +109,8 @@ def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarr
     mechanism = release.noise
     noise = TableNoise(mechanism, mechanism.drawn_together(release.query.cells), _KNOWN_AT)
     first, last = column.span
+    if first == last:  # by what is declared
+        return np.zeros(1, bool)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if statistic.interval != "test":
             near = _FARTHEST * error_of(column) >= (last - first) / 2

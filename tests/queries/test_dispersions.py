@@ -90,8 +90,8 @@ def test_several_columns_have_variances_together(mechanism):
     seats = frame.groupby("zone")["seats"].std(ddof=0)
     assert made["s"].tolist()[:2] == pytest.approx(seats, abs=0.05)
     noisy = frame.dp.release(query, epsilon=0.1, delta=1e-6, mechanism=mechanism)
-    assert noisy["f"].between(0, 900).all()
-    assert noisy["s"].between(0, 3).all()
+    assert noisy["f"].dropna().between(0, 900).all()
+    assert noisy["s"].dropna().between(0, 3).all()
     assert noisy.dp.interval().notna().all(axis=None)
 
 
