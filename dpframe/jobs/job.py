@@ -59,7 +59,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
 }
 SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
-_NO_KEYWORDS = {"kind", "within", "files", "outputs"}
+_NO_KEYWORDS = {"kind", "within", "publish", "files", "outputs"}
 _YAML = (".yaml", ".yml")
 _ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite

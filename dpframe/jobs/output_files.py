@@ -21,6 +21,9 @@ from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.starts import DrawnFiles
 from dpframe.ledger import platform
 from dpframe.ledger.file import NO_ROOM
+from dpframe.steps.derive import interval
+from dpframe.steps.suppress import round as rounded
+from dpframe.steps.suppress import suppress
 
 _STEM = "table"
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
@@ -64,9 +67,10 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
     """
     size = 0
     for name, path in _places(job):
+        frame = _published(job, name, frames[name])
         try:
             with temporary_folder(".dpframe-trial-", path.parent if here else None) as folder:
-                files = _render(frames[name], path.suffix.lower(), folder)
+                files = _render(frame, path.suffix.lower(), folder)
                 size += sum(map(len, files.values()))
         except (DPFrameError, OSError) as error:
             reason = _why_not(path, error)
@@ -100,12 +104,29 @@ def render_tables(
         suffix = path.suffix.lower()
         if suffix in tables[name]:
             continue
+        frame = _published(job, name, frames[name])
         if inside is not None:
-            tables[name] |= _render(frames[name], suffix, inside)
+            tables[name] |= _render(frame, suffix, inside)
             continue
         with tempfile.TemporaryDirectory(prefix=".dpframe-", dir=path.parent) as folder:
-            tables[name] |= _render(frames[name], suffix, Path(folder))
+            tables[name] |= _render(frame, suffix, Path(folder))
     return tables
+
+
+def _published(job: Job, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Do what a plan says of a table before it is written: hide cells, add intervals, round."""
+    section = job.plan.section("queries").section(job.asked_by[name])
+    steps = section.table.get("publish", {})
+    try:
+        if "suppress" in steps:
+            frame = suppress(frame, **steps["suppress"])
+        if "interval" in steps:
+            frame = interval(frame, steps["interval"], join=True)
+        if "round" in steps:
+            frame = rounded(frame, steps["round"])
+    except DPFrameError as error:
+        raise section.error(str(error), "publish") from None
+    return frame
 
 
 def _render(frame: pd.DataFrame, suffix: str, folder: Path) -> dict[str, bytes]:

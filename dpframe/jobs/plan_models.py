@@ -167,6 +167,14 @@ _ARGUMENTS: dict[str, Any] = {
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), int),
     "dtype": _DTYPE | _by_column(_DTYPE),
     "discovery": _AMOUNT,
+    "publish": _table(
+        "publish",
+        {
+            "suppress": _table("suppress", dict.fromkeys(("below", "relative_error"), float)),
+            "interval": float,
+            "round": int | _by_column(int),
+        },
+    ),
     "files": _PATHS,
 }
 """What each argument of a query may be."""
@@ -234,7 +242,7 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
         known.append("outputs")
         parts = [part for part in used if part in _PARTS]
         forms["outputs"] = _by_column(_queries(parts, is_output=True))
-    own = [] if is_output else ["files"] if kind in job.SEARCHES else ["within", "files"]
+    own = [] if is_output else ["files"] if kind in job.SEARCHES else ["within", "publish", "files"]
     keys = ["kind", *known, *own]
     needed = ["kind", *(one.name for one in named if one.default is one.empty)]
     name = f"{kind}_output" if is_output else kind

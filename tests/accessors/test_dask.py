@@ -222,7 +222,7 @@ for ask in (dpf.declare, lambda frame: dpf.release(frame, dpf.count(), epsilon=1
     else:
         raise AssertionError
 import dpframe.dask
-dpf.declare(ddf, budget=dpf.Budget(epsilon=1), privacy_unit=dpf.EACH_ROW)
+dpf.declare(ddf, ledger=dpf.Ledger(budget=dpf.Budget(epsilon=1)), privacy_unit=dpf.EACH_ROW)
 ddf.dp.count(epsilon=1)
 assert type(ddf.dp).__name__ == "PrivateAccessor"
 assert not hasattr(dd.Series, "dp")

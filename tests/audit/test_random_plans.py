@@ -39,7 +39,8 @@ def test_no_valid_plan_is_refused_and_no_neighbor_costs_more(seed):
     for number, (dice, frame, operation) in enumerate(plans(seed)):
         witness = check_charge(operation, operation.loss)
         lost, paid = (sum(loss.parts[:2]) for loss in (witness.loss, operation.loss))
-        least.append(not paid or lost / paid > 0.4)
+        # moments under replacement have a bound that no row may reach
+        least.append(not paid or lost / paid > 1 / 3)
         if number % 5 == 0 and isinstance(operation, PlannedTables):
             _check_neighbors(dice, frame, operation, witness)
     assert all(least)

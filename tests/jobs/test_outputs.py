@@ -169,3 +169,34 @@ def test_of_two_runs_at_once_one_releases(tmp_path):
     # both may write what one drew: the second finds it kept
     assert len({drawn for how, drawn in said if how == "done"}) == 1
     assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1
+
+
+def published(folder, steps):
+    """Plan a release of which one query is hidden, rounded or shown with intervals first."""
+    way = f'kind = "histogram"\nfiles = "fares.csv"\npublish = {{ {steps} }}'
+    return read_plan(planned(folder, ('kind = "histogram"', way)), MARCH)
+
+
+def test_tables_are_written_as_the_plan_publishes_them(tmp_path):
+    release_job(published(tmp_path, "suppress = {below = 1}, interval = 0.9, round = -1"))
+    made = dpf.read_csv(tmp_path / "fares.csv")
+    dpf.verify(made, ledger=dpf.Ledger(tmp_path / "trips.ledger"))
+    names = [str(name) for name in made.columns]
+    assert any(name.endswith("_low") for name in names)
+    assert (made.stack().dropna() % 10 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("steps", "match"),
+    [
+        ("interval = 2", "level must be a number in (0, 1)"),
+        ("round = {other = 1}", "other"),
+        ("suppress = {relative_error = -1}", "relative_error"),
+        ("intervall = 0.9", "interval"),
+    ],
+)
+def test_what_cannot_be_published_so_is_refused_before_the_charge(tmp_path, steps, match):
+    with raises(PlanFileError, match):
+        release_job(published(tmp_path, steps))
+    if (tmp_path / "trips.ledger").exists():
+        assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()

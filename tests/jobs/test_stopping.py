@@ -181,8 +181,8 @@ def test_ctrl_break_of_windows_is_heard_as_ctrl_c():
     script = (
         "import signal; signal.SIGBREAK = signal.SIGUSR1\n"
         "from dpframe.jobs.stopping import Stopped, stoppable\n"
-        "from dpframe.engines import temporary\n"
-        "assert 'SIGBREAK' in temporary._ENDING\n"
+        "from dpframe.engines import batches\n"
+        "assert 'SIGBREAK' in batches._ENDING\n"
         "with stoppable() as stops:\n"
         "  try: signal.raise_signal(signal.SIGBREAK)\n"
         "  except Stopped: print(stops.words, stops.code - 128 == signal.SIGBREAK)\n"
