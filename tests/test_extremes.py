@@ -28,7 +28,9 @@ def assert_finite(frame, query, **spend):
     released = frame.dp.release(query, **spend)
     for table in (released, released.dp.std_error, released.dp.interval()):
         numbers = table.to_numpy(float)
-        is_unknown = np.isnan(numbers) & (table is released) & (getattr(query, "statistic", "") == "mean")
+        is_unknown = (
+            np.isnan(numbers) & (table is released) & (getattr(query, "statistic", "") == "mean")
+        )
         assert (np.isfinite(numbers) | is_unknown).all()
     assert np.isfinite(preview["std_error"]).all()
     assert np.isfinite(preview["half_width_95"]).all()

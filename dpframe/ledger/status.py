@@ -333,7 +333,8 @@ def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> B
     latest = left.log.latest_of(left.of_part, _MOST_NAMED)
     if latest:
         *before, last = latest
-        named = ", ".join(f"{one.name or one.what.split()[0]:.20}" for one in before)
+        names = (one.name or one.what.split()[0].rstrip(":") for one in before)
+        named = ", ".join(f"{name:.20}" for name in names)
         earlier = f", after {named}" if named else ""
         what = last.name or textwrap.shorten(last.what, _LONGEST_SHOWN, placeholder=" ...")
         when = f"{what:.{_LONGEST_SHOWN}}, {last.released_at}"
