@@ -1,7 +1,7 @@
 """Scripts of `examples/` run and agree with themselves; the Python of the pages runs as written.
 
-`lebeda_2024.py`, `balle_wang_2018.py` and `accuracy_2020.py` draw noise: their checks raise a false
-alarm in fewer than one run in 100,000.
+`lebeda_2024.py`, `joseph_yu_2024.py`, `balle_wang_2018.py` and `accuracy_2020.py` draw noise: their
+checks raise a false alarm in fewer than one run in 100,000.
 """
 
 import importlib.util
@@ -76,6 +76,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     done = run(PAPERS / "errata.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0.5872" in done.stdout
+    assert done.stdout.count("attained, from the exact curve") == 4
     assert "ratio of the risks, closed form                       41.0000" in done.stdout
     assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
@@ -127,6 +128,18 @@ def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
     assert done.stdout.count("independent noise, simulated") == 6
     assert len(list((tmp_path / "figures").glob("*.png"))) == 3
     assert done.stdout.count("Figure 1: ") == 6
+
+
+@pytest.mark.full
+def test_count_and_vote_are_as_the_page_says(tmp_path):
+    done = run(PAPERS / "joseph_yu_2024.py", "--quick", "--output", "figures", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("the farthest row costs") == 8
+    assert done.stdout.count("query, simulated") == 2
+    (times,) = re.findall(r"d=20: .*, ([\d.]+) times the ellipse's", done.stdout)
+    page = (ROOT / "docs/proofs/correlated.md").read_text(encoding="utf-8")
+    assert f"{float(times):.2f} times the best for 20 candidates" in page
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 1
 
 
 @pytest.mark.audit

@@ -1,8 +1,10 @@
-"""Four errata of Balle and Wang (2018), shown in numbers.
+"""Four errata of Balle and Wang (2018), and their Theorem 2, shown in numbers.
 
 Borja Balle and Yu-Xiang Wang, "Improving the Gaussian Mechanism for Differential Privacy",
 arXiv 1805.06530.
 
+- Theorem 2 holds: noise of scale sigma = Delta / (2 delta) is (0, delta)-private. At least a fifth
+  less is enough.
 - Theorem 4 bounds sigma from below, by Delta / sqrt(2 epsilon), for a range of delta that is too
   wide: the factor exp(-3 epsilon) in it must go.
 - Theorem 11, the mean squared error of James and Stein's estimator, has a ratio squared that must
@@ -19,10 +21,32 @@ import math
 import numpy as np
 from checks import Checks
 from scipy.special import ndtr
+from scipy.stats import norm
 
 from dpframe.privacy.gaussian import gaussian_delta, gaussian_sigma, least_sigma
 
 ROUNDS = 400_000
+
+
+def theorem_2(checks: Checks) -> None:
+    """Integrate how far two normal densities are apart, at distance Delta / sigma = 2 delta.
+
+    The sufficient condition that the loss L is at most 0 but with probability delta, with which the
+    classical scale is proved, is no proof: L > 0 has probability Phi(delta), more than 1/2.
+    """
+    print("Theorem 2: sigma = Delta / (2 delta) is (0, delta)-private?")
+    for delta in (0.001, 0.1, 0.4, 0.97):
+        points, step = np.linspace(-12, 14, 1_000_001, retstep=True)
+        moved, still = norm.pdf(points, loc=2 * delta), norm.pdf(points)
+        attained = float((moved - still).clip(0).sum() * step)
+        exact = gaussian_delta(0, 2 * delta)
+        checks.close(f"delta = {delta:g}: attained, from the exact curve", exact, attained, 1e-8)
+        checks.true(f"delta = {delta:g}: {attained:.6f} is less", attained < delta)
+        if delta < 0.5:
+            above = moved[moved > still].sum() * step
+            checks.true(f"but P[L > 0] = {above:.4f} is more", above > 0.5 > delta)
+    spared = gaussian_sigma(0, 1e-6) * 2e-6
+    checks.close("sigma that is enough at delta = 1e-6, relative", spared, 0.797885, 1e-6)
 
 
 def theorem_4(checks: Checks) -> None:
@@ -32,7 +56,7 @@ def theorem_4(checks: Checks) -> None:
     stated = 0.5 - math.exp(-3 * epsilon) / math.sqrt(4 * math.pi * epsilon)
     corrected = 0.5 - 1 / math.sqrt(4 * math.pi * epsilon)
     enough = gaussian_sigma(epsilon, delta)
-    print("Theorem 4: no Gaussian noise below Delta / sqrt(2 epsilon) is private enough?")
+    print("\nTheorem 4: no Gaussian noise below Delta / sqrt(2 epsilon) is private enough?")
     checks.close("bound on sigma at epsilon = 1", bound, 0.7071, 1e-4)
     checks.close("sigma that is enough at delta = 0.4", enough, 0.5872, 1e-4)
     attained = gaussian_delta(epsilon, 1 / enough)
@@ -118,6 +142,7 @@ def james_stein_errors(d: int, prior: float, noise: float) -> np.ndarray:
 def main() -> None:
     """Print and check all numbers."""
     checks = Checks()
+    theorem_2(checks)
     theorem_4(checks)
     theorem_11(checks)
     likeliest_prior(checks)
