@@ -100,6 +100,66 @@ def test_the_engine_of_spark_adds_up_what_that_of_pandas_does(tmp_path):
     assert "adds up what that of pandas does" in done.stdout
 
 
+SPARK_ADDS_UP = """
+import numpy as np, pandas as pd, pyarrow as pa
+import spark_engine
+from dpframe.context import SYSTEM
+from dpframe.engines import totals_of
+from dpframe.queries.edges import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+
+rng = np.random.default_rng(0)
+odd = [np.nan, np.inf, -np.inf, -0.0, 1e300, -1e300, 5e-324, 0.5, 1.5, 2.5, 2.0**53 + 2, -2.7, None]
+wide = [2**63 - 1, -(2**63), 2**53 + 1, None, *rng.integers(-(2**62), 2**62, 500).tolist()]
+some = rng.integers(-3, 9, 1_000).tolist()
+table = pa.table({
+    "x": pa.array(odd + rng.normal(0, 3, 1_000 - len(odd)).tolist(), pa.float64()),
+    "i": pa.array(wide + some[: 1_000 - len(wide)], pa.int64()),
+    "n": pa.array([None, *some[1:]], pa.int64()),
+    "t": pa.array([None, *(["A", "B", "\u00c9", "a", ""][one % 5] for one in some[1:])]),
+})
+settings = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+builder = spark_engine.SparkSession.builder.master("local[2]").config(map=settings)
+frame = builder.getOrCreate().createDataFrame(table).repartition(3)
+bounds = [(-2, 2.7), (-1e300, 3), (-(2**32), 2**32), (0, 0), (-1e-290, 0), (0.5, 5e5)]
+grids = [Grid.for_bounds(low, high, integer=high == 2**32) for low, high in bounds]
+kinds = [(kind, label, grid) for kind in ("valid", "sum") for label in "xi" for grid in grids]
+terms = (Term("rows"), *(Term(*one) for one in kinds))
+lists = {"n": [range(-5, 6), [8, -2, 10**12, -(2**63)]], "t": [["B", "\u00c9", "no", ""]]}
+for label, of_label in lists.items():
+    for keys in of_label:
+        task = Task(Cells((KeyAxis(label, pd.Index(keys)),)), terms)
+        assert spark_engine.is_plain(frame, task)
+        (found,) = spark_engine.SparkEngine().totals(frame, [task], SYSTEM)
+        (expected,) = totals_of([table.to_pandas(types_mapper=pd.ArrowDtype)], [task], SYSTEM, 1)
+        assert np.array_equal(found, expected)
+keys = KeyAxis("n", pd.RangeIndex(3))
+first, cells = terms[:1], Cells((keys,))
+for other in (
+    Task(cells, first, unit=("i",)),
+    Task(Cells((keys,), chosen=np.array([1])), first),
+    Task(Cells((KeyAxis("n", keys.keys, rest=True),)), first),
+    Task(Cells((KeyAxis("t", pd.Index(["a'b"])),)), first),
+    Task(cells, (Term("sum", "x", Grid(0, 0, 5, fill=2)),)),
+    Task(cells, (Term("square", "x", Grid(0, 0, 5)),)),
+):
+    assert not spark_engine.is_plain(frame, other)
+"""
+
+
+@pytest.mark.full
+def test_what_spark_adds_up_itself_is_what_pandas_does(tmp_path):
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed")
+    script = tmp_path / "totals.py"
+    script.write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'examples')!r})\n{SPARK_ADDS_UP}"
+    )
+    done = run(script, folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.full
 def test_accuracy_finds_noise_a_quarter_too_large(tmp_path):
     (tmp_path / "wrong.py").write_text(
