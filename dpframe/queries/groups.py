@@ -167,11 +167,14 @@ def period(column: Hashable, freq: str, first: object, last: object) -> Cut:
         rule = f"must be 1 to {MOST_GROUPS:,} periods from first={str(start)!r} on"
         raise QueryError.about("last", rule, str(end))
     keys = pd.period_range(start, end, name=column)
+    rule = "must begin periods at times that pandas knows, and that the time zone has once"
     try:
-        edges = pd.period_range(start, end + 1).to_timestamp().as_unit("us").tz_localize(zone)
-    except (ValueError, OverflowError):  # beyond what a Timestamp can be, or no such hour
-        rule = "must begin periods at times that pandas knows, and that the time zone has once"
+        begins = pd.period_range(start, end + 1).to_timestamp().as_unit("us")
+        edges = begins.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
+    except (ValueError, OverflowError):  # beyond what a Timestamp can be
         raise QueryError.about("first", rule, first) from None
+    if edges.hasnans:  # the zone has no such hour, or two
+        raise QueryError.about("first", rule, first)
     return Cut(column, pd.IntervalIndex.from_breaks(edges, closed="left", name=column), keys)
 
 
