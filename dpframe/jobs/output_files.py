@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -65,12 +65,12 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
     They are written into the folders where they will be, or, if these are not here, among temporary
     files. Returns how many bytes they take.
     """
+    published = _published(job, frames)
     size = 0
     for name, path in _places(job):
-        frame = _published(job, name, frames[name])
         try:
             with temporary_folder(".dpframe-trial-", path.parent if here else None) as folder:
-                files = _render(frame, path.suffix.lower(), folder)
+                files = _render(published[name], path.suffix.lower(), folder)
                 size += sum(map(len, files.values()))
         except (DPFrameError, OSError) as error:
             reason = _why_not(path, error)
@@ -99,33 +99,40 @@ def render_tables(
 
     Where no folder is given, that is a new one where each file will be.
     """
+    published = _published(job, frames)
     tables: dict[str, dict[str, bytes]] = {name: {} for name in job.files}
     for name, path in _places(job):
         suffix = path.suffix.lower()
         if suffix in tables[name]:
             continue
-        frame = _published(job, name, frames[name])
         if inside is not None:
-            tables[name] |= _render(frame, suffix, inside)
+            tables[name] |= _render(published[name], suffix, inside)
             continue
         with tempfile.TemporaryDirectory(prefix=".dpframe-", dir=path.parent) as folder:
-            tables[name] |= _render(frame, suffix, Path(folder))
+            tables[name] |= _render(published[name], suffix, Path(folder))
     return tables
 
 
-def _published(job: Job, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Do what a plan says of a table before it is written: hide cells, add intervals, round."""
-    section = job.plan.section("queries").section(job.asked_by[name])
-    steps = section.table.get("publish", {})
-    try:
-        if "suppress" in steps:
-            frame = suppress(frame, **steps["suppress"])
-        if "interval" in steps:
-            frame = interval(frame, steps["interval"], join=True)
-        if "round" in steps:
-            frame = rounded(frame, steps["round"])
-    except DPFrameError as error:
-        raise section.error(str(error), "publish") from None
+def _published(job: Job, frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Do what a plan says of its tables before they are written."""
+    published: dict[str, pd.DataFrame] = {}
+    for name in job.files:
+        section = job.plan.section("queries").section(job.asked_by[name])
+        try:
+            published[name] = _as_published(frames[name], section.table.get("publish", {}))
+        except DPFrameError as error:
+            raise section.error(str(error), "publish") from None
+    return published
+
+
+def _as_published(frame: pd.DataFrame, steps: Mapping[str, Any]) -> pd.DataFrame:
+    """Hide cells, add intervals, and round."""
+    if "suppress" in steps:
+        frame = suppress(frame, **steps["suppress"])
+    if "interval" in steps:
+        frame = interval(frame, steps["interval"], join=True)
+    if "round" in steps:
+        frame = rounded(frame, steps["round"])
     return frame
 
 
