@@ -103,9 +103,10 @@ def method_of(
     function
         Any function whose first parameter is the frame.
     """
-    frame, *others = inspect.signature(function).parameters.values()
+    signature = inspect.signature(function)
+    frame, *others = signature.parameters.values()
     owner = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    signature = inspect.signature(function).replace(parameters=[owner, *others])
+    signature = signature.replace(parameters=[owner, *others])
 
     @wraps(function)
     def method(self: Any, /, *args: _P.args, **keywords: _P.kwargs) -> _Result:

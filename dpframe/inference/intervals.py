@@ -118,11 +118,8 @@ def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarr
                 return np.zeros(1, bool)
             low, high = quotient_ends(column, noise)
             return np.asarray((low <= first) & (high >= last))
-        parts = _with_equal_noise(totals)
-        if parts[0][1] is totals:
-            return _unknown_by_test(statistic, totals, noise)
-        found = np.empty(sum(len(rows) for rows, _ in parts), bool)
-        for rows, part in parts:
+        found = np.empty(np.shape(next(iter(totals.values.values()))), bool)
+        for rows, part in _with_equal_noise(totals):
             found[rows] = _unknown_by_test(statistic, part, noise)
         return found
 
@@ -145,15 +142,15 @@ def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNois
     return np.asarray((low | (value <= ends[0])) & (high | (value >= ends[1])))
 
 
-def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray, Totals[str]]]:
-    """Part rows whose noise differs; a single part where it does not."""
+def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray | slice, Totals[str]]]:
+    """Part rows whose noise differs; a single part, all of them, where it does not."""
     loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
     if all(np.ndim(own) == 0 for own in loadings):
-        return [(np.zeros(0, np.intp), totals)]
+        return [(slice(None), totals)]
     table = np.array(np.broadcast_arrays(*loadings)).T
     alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
     _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-    parts = []
+    parts: list[tuple[np.ndarray | slice, Totals[str]]] = []
     for kind, first in enumerate(firsts.tolist()):
         rows = np.flatnonzero(kinds.ravel() == kind)
         moved = {
@@ -201,10 +198,7 @@ def _ends_by_tests(
     low, high = np.empty((2, *np.shape(next(iter(totals.values.values())))))
     for rows, part in _with_equal_noise(totals):
         spread = statistic.spread(part) if sampling else None
-        ends = _ends_by_test(statistic, part, noise, spread)
-        if part is totals:
-            return ends
-        low[rows], high[rows] = ends
+        low[rows], high[rows] = _ends_by_test(statistic, part, noise, spread)
     return low, high
 
 

@@ -67,9 +67,8 @@ def end_of_log_tail(log_mass: float) -> float:
     >>> round(end_of_log_tail(math.log(0.025)), 6), round(end_of_log_tail(-5005.524), 3)
     (1.959964, 100.0)
     """
-    x = math.sqrt(2) * math.sqrt(
-        -log_mass
-    )  # the tail is lighter, and its logarithm concave: steps go down
+    # the tail is lighter, and its logarithm concave: steps go down
+    x = math.sqrt(2) * math.sqrt(-log_mass)
     for _ in range(_MOST_STEPS):
         mills = math.sqrt(math.pi / 2) * scaled_erfc(x / math.sqrt(2))
         step = mills * (log_normal_tail(x) - log_mass)
