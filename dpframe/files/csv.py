@@ -7,7 +7,6 @@ layout of the table and its certificate, in which keys have their types.
 import csv
 import io
 import json
-import re
 from collections.abc import Sequence
 from errno import EINVAL, ENOENT
 from os import PathLike, fspath
@@ -25,7 +24,7 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.files.layout import CELLS, COLUMNS, ROWS, Sidecar, TableReader, TableWriter
+from dpframe.files.layout import CELLS, COLUMNS, FORMULA, ROWS, Sidecar, TableReader, TableWriter
 from dpframe.public import public_call
 
 _Path: TypeAlias = str | PathLike[str]
@@ -217,9 +216,6 @@ def _split(text: str) -> tuple[Any, str]:
     return found, json.dumps(certificate)
 
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # also what is escaped already: it is to read back
-
-
 def _escaped(text: str) -> str:
     """Keep a spreadsheet from running a text.
 
@@ -228,12 +224,12 @@ def _escaped(text: str) -> str:
     >>> [_escaped(text) for text in ("=1+1", "'=1+1", "A=1", "'A")]
     ["'=1+1", "''=1+1", 'A=1', "'A"]
     """
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if FORMULA.match(text) else text
 
 
 def _plain(text: str) -> str:
     """Give back what was escaped."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def _quote(texts: Sequence[str]) -> list[str]:

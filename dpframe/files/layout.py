@@ -1,5 +1,6 @@
 """The layout of a released table, which files lose, and what gives it back to them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
@@ -31,6 +32,9 @@ NUMBERS: Final = frozenset({"int64", "Int64", "float64", "float32"})
 """Dtypes of numbers that files hold."""
 
 ROWS, COLUMNS, CELLS = range(3)
+FORMULA: Final = re.compile(r"'*[=+\-@\t\r]")
+"""What a spreadsheet takes for a formula, or for one that was escaped: that is to read back."""
+
 _GONE = frozenset({"", "NaT"})
 
 
@@ -205,10 +209,14 @@ class TableReader:
         known = {**of_keys, **dict(enumerate(self.sidecar.dtypes, depth))}
         return {at: dtype if dtype in NUMBERS else None for at, dtype in known.items()}
 
+    def keys_at(self, place: Place) -> pd.Index | None:
+        """Return the keys of a level that is at a place, if one is."""
+        level = self._levels.get(place)
+        return None if level is None else self.opened.shown_keys(level)
+
     def _dtype_of_keys(self, place: Place) -> str | None:
         """Return the dtype of integers among the keys in the index."""
-        level = self._levels.get(place)
-        keys = None if level is None else self.opened.shown_keys(level)
+        keys = self.keys_at(place)
         return str(keys.dtype) if keys is not None and are_whole(keys) else None
 
     def table(self, header: Sequence[Sequence[str]], cells: pd.DataFrame) -> pd.DataFrame:
@@ -255,7 +263,7 @@ class TableReader:
     def _keys(self, texts: pd.Series, place: Place, name: Any) -> pd.Index:
         """Return the keys of a level, or labels, or numbers of rows."""
         level = self._levels.get(place)
-        if texts.dtype.kind in "iu":
+        if texts.dtype.kind in "iuf":
             keys = self.opened.shown_keys(self._levels[place])
             if not np.array_equal(keys, texts):  # not in the order that was released
                 found = keys.get_indexer(texts.array)

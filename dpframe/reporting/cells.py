@@ -12,6 +12,7 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
+from dpframe.html import number_text
 from dpframe.inference.intervals import intervals_of
 from dpframe.queries.edges import in_seconds
 from dpframe.steps.derive import change
@@ -19,8 +20,6 @@ from dpframe.steps.derive import change
 MOST_ROWS = 200
 """Rows of a table that are shown."""
 
-_PLACES = 6  # digits after the point, at most
-_HUGE = 1e15  # numbers from here on are shown with an exponent
 _WIDTH = 100.0  # of a drawing, in units of its own
 UNKNOWN = "unknown"
 """Stands for a number whose interval is all that is possible."""
@@ -137,23 +136,6 @@ def _bars(numbers: np.ndarray, base: float) -> list[Bar | None]:
     places = _WIDTH * (numbers - least) / (most - least)
     zero = _WIDTH * (base - least) / (most - least)
     return [Bar(zero, *place.round(2)) if np.isfinite(place).all() else None for place in places.T]
-
-
-def number_text(value: object, half_width: float | None) -> str:
-    """Show a number with as many digits as its error leaves, or whatever else it is."""
-    if value is None or value is pd.NaT or value is pd.NA or value != value:  # noqa: PLR0124
-        return ""
-    if not isinstance(value, int | float | np.number):
-        return str(value)
-    number = float(value)
-    if not math.isfinite(number) or abs(number) >= _HUGE:
-        return f"{number:.6g}"
-    if isinstance(value, int | np.integer):
-        return f"{value:,}"
-    if half_width is None or not 0 < half_width < math.inf:
-        return f"{number:,.6g}"
-    places = min(max(1 - math.floor(math.log10(half_width)), 0), _PLACES)
-    return f"{number:,.{places}f}"
 
 
 class ChangeCell(NamedTuple):

@@ -20,7 +20,7 @@ from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
-from dpframe.html import bounds_text
+from dpframe.html import bounds_text, number_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
@@ -29,14 +29,7 @@ from dpframe.privacy.gaussian import mu_of_pure
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
 from dpframe.queries.binned import LEVEL
-from dpframe.reporting.cells import (
-    MOST_ROWS,
-    CellView,
-    cells_of,
-    level_and_keys,
-    number_text,
-    percent_texts,
-)
+from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_keys, percent_texts
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
