@@ -19,6 +19,7 @@ from dpframe.arguments import check_place
 from dpframe.cells.keys import listed
 from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
+from dpframe.cells.texts import decimals, unit_of_time
 from dpframe.cells.verify import Shown, look, look_with
 from dpframe.certificates import json_records
 from dpframe.certificates.parts import Zipped
@@ -34,7 +35,6 @@ from dpframe.files.layout import (
     TableReader,
     TableWriter,
 )
-from dpframe.html import decimals, unit_of_time
 from dpframe.public import public_call
 
 _FILE = "an Excel file"

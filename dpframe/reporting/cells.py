@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
-from dpframe.html import number_text
 from dpframe.inference.intervals import intervals_of
 from dpframe.queries.edges import in_seconds
 from dpframe.steps.derive import change
@@ -106,7 +106,8 @@ def cells_of(
     rows, bars = zip(shown, low, high, strict=True), _bars(numbers, base)
     for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
-        value, lowest, highest = (number_text(text, width) for text in texts)
+        size = float(np.abs(number[np.isfinite(number)]).max(initial=0))
+        value, lowest, highest = (number_text(text, width, size) for text in texts)
         value = value or (UNKNOWN if lowest else "")
         within = f"{lowest} to {highest}" if value and lowest else ""
         reach = max(width, number[2] - number[0])  # a count below 0 is outside

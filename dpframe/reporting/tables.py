@@ -12,6 +12,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.cells.reduce import apart
+from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
@@ -20,7 +21,7 @@ from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
-from dpframe.html import bounds_text, number_text
+from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
