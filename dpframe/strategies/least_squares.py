@@ -169,11 +169,11 @@ class LeastSquares:
         return [*of_sums[:-1], of_cells[np.argsort(self._sums.tables[-1])] / self._precision]
 
     @cached_property
-    def means(self) -> list[float]:
+    def means(self) -> np.ndarray:
         """The mean variance of an estimated sum, by table."""
         if self._sums.parents is not None:
-            return self.of_tables()[0].tolist()
-        return [float(own.mean()) for own in self.variances]
+            return self.of_tables()[0]
+        return np.array([own.mean() for own in self.variances])
 
     @cached_property
     def _rest(self) -> np.ndarray:
@@ -201,7 +201,7 @@ class LeastSquares:
             squares[-1, :-1] = squares[:-1, -1]
         whole = sums.cells - 2 * np.trace(rest) + (rest * rest.T).sum()
         squares[-1, -1] = whole / last**2
-        return np.array(self.means), squares
+        return self.means, squares
 
     def _of_levels(self, parents: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return the same of nested tables, in one pass up and one down.
