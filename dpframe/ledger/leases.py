@@ -20,7 +20,6 @@ from dpframe.errors import LedgerError, TemporaryError
 from dpframe.ledger import platform
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, Log
-from dpframe.ledger.platform import patience
 
 LASTS = 60.0
 """Seconds after which a lease expires: what no waiting for a lock or for a server reaches."""
@@ -186,7 +185,7 @@ class Beats:
         return self._renew(LASTS)
 
     def _renew(self, seconds: float) -> bool:
-        with suppress(LedgerError), patience(EVERY):
+        with suppress(LedgerError):
             return self._lock.hold(lambda _: self._leases.renew(self._lease, seconds))
         return True
 
