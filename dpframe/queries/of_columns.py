@@ -60,9 +60,15 @@ class OfColumns(Query):
         # a column may be called NaN
         own = (label, *others)
         bounds = {column: ends for column, ends in self.bounds.items() if column in own}
-        sampled, weights = self.sampling, self.weights
-        spec = OutputSpec(name, self.statistic, label, bounds=bounds, sampled=sampled)
-        return replace(spec, others=others, weights=weights)
+        return OutputSpec(
+            name,
+            self.statistic,
+            label,
+            bounds=bounds,
+            sampled=self.sampling,
+            others=others,
+            weights=self.weights,
+        )
 
     @property
     def subject(self) -> str:
