@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
 from dpframe.checker.units import FilledCaps, count, words_of, worst_cells
 from dpframe.checker.witness import Found, LoneLabels, WitnessCells
 from dpframe.errors import PlanCheckError
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
 
@@ -18,7 +18,7 @@ _ALMOST = 1 - 2.0**-53  # a label that is always published
 _LARGEST_EXPONENT = 700.0  # of a float; what it is multiplied by is 0 there
 
 
-@dataclass(frozen=True)
+@frozen
 class LabelRound:
     """One round in which labels are found.
 
@@ -116,7 +116,7 @@ def _tail(law: Law, scale: float, m: int) -> float:
     return 1 - math.exp((m - 1) / scale) / (1 + ratio)
 
 
-@dataclass(frozen=True)
+@frozen
 class Selected:
     """The selection of one quantile.
 

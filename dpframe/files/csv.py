@@ -4,6 +4,7 @@ CSV keeps neither dtypes nor `attrs`. Beside `name.csv` stands `name.csv.certifi
 layout of the table and its certificate, in which keys have their types.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -214,8 +215,7 @@ def read_csv(path: _Path) -> pd.DataFrame:
         raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
     sidecar, opened = _read_sidecar(beside)
     try:
-        text = place.read_bytes().decode("utf-8-sig")
-        frame = _Reader(sidecar, opened).table(text)
+        frame = _Reader(sidecar, opened).table(place.read_bytes())
         carry(frame, opened)
         look(frame)
     except (*_BROKEN, CertificateError):
@@ -431,11 +431,13 @@ class _Reader:
         labels += [name for name in opened.index.names if name is not None]
         self.labels = dict(zip(_texts(labels), labels, strict=True))
 
-    def table(self, text: str) -> pd.DataFrame:
+    def table(self, written: bytes) -> pd.DataFrame:
         """Read a table; anything can be raised if it was changed."""
         sidecar = self.sidecar
-        stream = io.StringIO(text.rstrip("\r\n") + "\n", newline="")
-        lines = csv.reader(stream, strict=True)
+        lines_alone = written.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n") + b"\n"
+        # half the time of a `StringIO`, which holds four bytes a character
+        stream = io.TextIOWrapper(io.BytesIO(lines_alone), "utf-8", newline="")
+        lines = csv.reader(iter(stream.readline, ""), strict=True)
         header = [next(lines) for _ in sidecar.header]
         depth, width = len(sidecar.index), len(sidecar.dtypes)
         names = [self._name(name) for name in sidecar.index]
@@ -448,7 +450,7 @@ class _Reader:
         ]
         index = keys[0] if depth == 1 else pd.MultiIndex.from_arrays(keys)
         columns = {at: self._column(cells[depth + at], at) for at in range(width)}
-        frame = pd.DataFrame(columns, index=index)
+        frame = pd.DataFrame(columns, index=index, copy=False)
         numbers = [at for at, dtype in enumerate(sidecar.dtypes) if dtype is not None]
         if sum(int(frame[at].count()) for at in numbers) != sidecar.cells:
             raise ValueError("another number of cells")
@@ -463,7 +465,7 @@ class _Reader:
         (text,) = _texts([label_of(name)])
         return _escaped(text) if self.sidecar.escaped_formulas else text
 
-    def _cells(self, stream: io.StringIO, width: int) -> pd.DataFrame:
+    def _cells(self, stream: io.TextIOBase, width: int) -> pd.DataFrame:
         """Read the lines below the header: keys as texts, numbers as numbers."""
         depth = width - len(self.sidecar.dtypes)
         plain = dict(enumerate(self.sidecar.dtypes, depth))

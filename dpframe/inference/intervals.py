@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpframe.certificates.definitions import CutPart, IntervalDefinition, Quanti
 from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
 from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.inference import joint_errors as samples
 from dpframe.inference.quotients import (
     ErrorOfSum,
@@ -58,7 +59,7 @@ _KNOWN_AT = 0.95  # level at which a value must be known to be shown
 _FARTHEST = 4.5  # deviations that noise passes with chance .05 at most (Chebyshev), 20^(1/2)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TableNoise:
     """Where the noise of a table comes from, the blocks drawn together, and a level."""
 
@@ -104,7 +105,7 @@ def quotient_ends(
     return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class SharedNoise(TableNoise):
     """The noise of tables of so many cells that were measured together: many are alike in it."""
 

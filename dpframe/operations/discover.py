@@ -7,7 +7,7 @@ nothing besides.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
+from dpframe.frozen import frozen
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
@@ -59,7 +60,7 @@ _PUBLISHED = "Rows are independent, given that they were published."
 _NO_NUMBERS = "There are no numbers: the labels alone were published."
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Rounds:
     """What is measured to find a set of labels, round by round.
 
@@ -80,7 +81,7 @@ class Rounds:
         return [self.first, *map(self.others, before)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Labels(Operation):
     """Labels to be found, with the number of units on each, or the round in which it was found.
 

@@ -33,12 +33,13 @@ of the next, where units have room for others. (Swanberg, Desfontaines and Haney
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from dpframe.errors import CalibrationError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import PrivacyLoss, float_below, least_integer, round_up
 from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.law import Allowance, Law
@@ -60,7 +61,7 @@ ROUND_PARTS = Fraction(1, 20), Fraction(3, 20), Fraction(16, 20)
 """Parts of what noise and thresholds of a set may cost, by round."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class LabelThreshold:
     """Noise for counts of units, and the least noisy count that is published.
 

@@ -1,12 +1,12 @@
 """What labels to look for that are not known beforehand, as a frozen value."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.errors import CalibrationError, QueryError
+from dpframe.frozen import frozen
 from dpframe.options import Columns
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
 from dpframe.privacy.neighbors import Caps
@@ -26,7 +26,7 @@ DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
 _MOST_LENGTH = 10_000  # characters of a label
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Discovery(Search):
     """Labels to find, with the number of units on each.
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, cast
@@ -14,6 +14,7 @@ from dpframe.checker.measured import NEVER
 from dpframe.context import cached_property
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, PrivacyTestError
+from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.pipeline import Operation
@@ -28,7 +29,7 @@ from dpframe.testing.block import TestBlock
 DrawKind: TypeAlias = Literal["noise", "labels", "selection"]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Draw:
     """The exact integers of one release, before noise, and all that is public about its noise.
 
