@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from os import PathLike
@@ -35,6 +35,7 @@ from dpframe.certificates.parts import NO_ALIAS, CellsPart, JoinedPart, TablePar
 from dpframe.context import at_the_door, cached_property
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type
+from dpframe.frozen import frozen
 from dpframe.provenance import is_marked, is_private
 
 ATTRIBUTE = "dpframe"
@@ -57,11 +58,11 @@ _DIAGNOSIS = (
 _LOST = (
     "this frame carries no certificate: it was not released by dpframe, or pandas lost its attrs, "
     "as Series.unstack, pivot, merge and files do. dpf.certify(table, of=released) puts it on "
-    "again; dpf.read_csv reads what dpf.write_csv wrote."
+    "again; dpf.read_csv and dpf.read_excel read it from files."
 )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class CellColumn:
     """The cells of a column, in the order of rows.
 
@@ -91,7 +92,7 @@ class CellColumn:
         return int(np.count_nonzero(~self.numbers.missing))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Opened:
     """A record: promises and cells. It is written as text when somebody reads that.
 
@@ -638,7 +639,7 @@ def record_on(frame: object) -> Opened:
     """
     if not isinstance(frame, pd.DataFrame):
         path = isinstance(frame, str | PathLike)
-        hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
+        hint = " Read it with dpf.read_csv, dpf.read_excel or pandas.read_parquet." if path else ""
         hint = " Use .to_frame()." if isinstance(frame, pd.Series) else hint
         rule = "a certificate is for a whole released DataFrame"
         raise CertificateError(f"{rule}, got {a_type(frame)}.{hint}")

@@ -47,7 +47,7 @@ def check_not_selected(release: Release, what: str) -> None:
     """Refuse what takes errors for unbiased, where groups were published for their counts."""
     found = release.mechanism
     if isinstance(found, ThresholdPart):
-        why = f"a group was published because its count reached {found.threshold}"
+        why = f"a group was published because its count reached {found.threshold:g}"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
         raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
 
@@ -229,14 +229,14 @@ def _ends_by_test(
     # the quotient itself is never rejected; elsewhere one end is not
     inside = (best >= first) & (best <= last)
     kept = np.where(inside, best, np.where(low_kept, first, last))
+    low, high = np.full(top.shape, float(first)), np.full(top.shape, float(last))
     if spread is None:
-        straight = StraightTest(top, bottom, nodes, widths)
-        low, high = straight.border(kept, -1), straight.border(kept, 1)
-    else:
-        low, high = (
-            narrow(lambda mean, _: excess(top, mean), np.full(top.shape, end), kept)
-            for end in (first, last)
-        )
+        for ends, end_kept, side in ((low, low_kept, -1), (high, high_kept, 1)):
+            rows = np.flatnonzero(~end_kept)
+            test = StraightTest(top[rows], bottom[rows], nodes, widths)
+            ends[rows] = test.border(kept[rows], side)
+        return low, high
+    low, high = (narrow(lambda mean, _: excess(top, mean), end, kept) for end in (low, high))
     return np.where(low_kept, first, low), np.where(high_kept, last, high)
 
 
@@ -560,7 +560,7 @@ def _ends_of_chosen(
     numbers, noise = known_numbers(values), column.noise
     if noise is None:
         raise TypeError(f"{column.name} was not measured cell by cell")
-    found = mechanism.threshold if isinstance(mechanism, ThresholdPart) else None
+    found = mechanism.least if isinstance(mechanism, ThresholdPart) else None
     cell = OwnNoise(mechanism.distribution, noise.scale, noise.step, found)
     if numbers.dtype.kind == "i" and noise.step == 1:
         return chosen_ends(numbers, cell, *asked)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from dpframe.errors import (
     QueryError,
     ReleaseError,
 )
+from dpframe.frozen import frozen
 from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
@@ -68,7 +69,7 @@ exit codes:
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Command:
     """One command."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from dpframe.errors import (
     a_type,
     pip_install,
 )
+from dpframe.frozen import frozen
 from dpframe.jobs.plan_toml import Section
 from dpframe.ledger.parts import is_text
 from dpframe.queries.query import Query
@@ -87,7 +88,7 @@ _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz
 _Read = TypeVar("_Read")
 
 
-@dataclass(frozen=True)
+@frozen
 class Data:
     """Where private rows are, and how they are read."""
 

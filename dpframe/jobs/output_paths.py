@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pandas as pd
 from dpframe.certificates.json_records import ExcessError, check_json
 from dpframe.errors import DPFrameError, pip_install
 from dpframe.files.csv import read_csv, sidecar_of
+from dpframe.frozen import frozen
 from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, open_patiently
@@ -240,7 +240,7 @@ def read_released(path: Path) -> pd.DataFrame:
     return reader(path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class LedgerPlace:
     """Where a ledger is: a file, or, as a text, the URL of a database, which is not shown whole."""
 

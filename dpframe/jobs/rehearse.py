@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.engines.batches import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
+from dpframe.frozen import frozen
 from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_paths import LedgerPlace
@@ -36,7 +37,7 @@ _ANOTHER = "another text"
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Rehearsal:
     """What came of a job on made-up rows."""
 
@@ -45,7 +46,7 @@ class Rehearsal:
     problems: list[str]  # which files were not, and why
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class MadeUp:
     """Which rows are made up."""
 

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum, auto
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from platform import node
 from typing import NamedTuple, Protocol, Self
 
 from dpframe.errors import LedgerError, TemporaryError
+from dpframe.frozen import frozen
 from dpframe.ledger import platform
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, Log
@@ -41,7 +42,7 @@ class Life(Enum):
     """That is proved: its process is gone, or it said itself that it ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Owner:
     """A process that is at work on a run.
 

@@ -1,7 +1,7 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import Bounds
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.queries.conditions import met, present, surely
 from dpframe.queries.edges import BITS, Grid, Moment, Ticks, microseconds, ticks_of
 from dpframe.queries.query import OutputSpec
@@ -28,7 +29,7 @@ SourceTerms: TypeAlias = tuple[Term, ...]
 """What a source of a workload is read from: its rows, then its values or those that meet a rate."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class OutputColumn(OutputSpec):
     """An output of a query, resolved against what is declared.
 

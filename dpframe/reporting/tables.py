@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
@@ -12,6 +12,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.cells.reduce import apart
+from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
@@ -20,6 +21,7 @@ from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
+from dpframe.frozen import frozen
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
@@ -29,14 +31,7 @@ from dpframe.privacy.gaussian import mu_of_pure
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
 from dpframe.queries.binned import LEVEL
-from dpframe.reporting.cells import (
-    MOST_ROWS,
-    CellView,
-    cells_of,
-    level_and_keys,
-    number_text,
-    percent_texts,
-)
+from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_keys, percent_texts
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
@@ -197,7 +192,7 @@ def _about_rest(rest: str | None) -> str:
     return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
 
 
-@dataclass(frozen=True)
+@frozen
 class Beside:
     """Where intervals and percentages of released columns are, by the place of the column.
 
@@ -281,7 +276,7 @@ def _sampled(definition: definitions.Definition) -> str:
 _MOST_NAMES = 5  # of columns, in a note
 
 
-@dataclass(frozen=True)
+@frozen
 class Stamp:
     """Whether a table is what was released, and in the ledger.
 
@@ -297,7 +292,7 @@ class Stamp:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class ColumnView:
     """A column of a table.
 
@@ -322,7 +317,7 @@ class ColumnView:
     is_total: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class RowView:
     """A row of a table: its labels and its cells."""
 
@@ -330,7 +325,7 @@ class RowView:
     cells: Sequence[CellView]
 
 
-@dataclass(frozen=True)
+@frozen
 class TableView:
     """One released table.
 
