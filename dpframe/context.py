@@ -9,13 +9,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import _bootstrap
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, overload
 from uuid import uuid4
+
+from dpframe.frozen import frozen
 
 try:
     # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork
@@ -53,7 +54,7 @@ def _system_bytes(n: int) -> bytes:
     return b"".join(map(_generator, sizes))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Context:
     """Where a call has randomness, time, identifiers and places from.
 

@@ -1,12 +1,13 @@
 """Keywords that calls share: typed here and told once. Their signatures repeat them."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal, TypeAlias
 
 import pandas as pd
 
 from dpframe.denoising.methods import DenoiserName
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.strategies import MechanismName
@@ -20,7 +21,7 @@ Objective: TypeAlias = Literal["total", "worst"]
 Other: TypeAlias = Hashable | Mapping[Hashable, Hashable] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class ChosenRows:
     """Which rows a query looks at, in which groups, and how many of one unit.
 
@@ -51,7 +52,7 @@ class ChosenRows:
     other: Other = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Spending:
     """What a release may cost, and how it is hidden. Give the amount in exactly one way.
 
@@ -92,7 +93,7 @@ class Spending:
     privacy_unit: EachRow | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Memo:
     """What the ledger keeps of a release, and what is added to its table.
 
@@ -121,7 +122,7 @@ Within: TypeAlias = float | Mapping[Hashable, float] | None
 Usefulness: TypeAlias = Literal["rough", "any"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Aim:
     """How accurate a release is to be.
 

@@ -61,7 +61,7 @@ def chance_shown(part):
 
 def delta_of_groups(part, epsilon, replaced):
     """Return the delta of numbers and groups together at an epsilon, of Gaussian noise."""
-    labels, scale = part["lone"]["labels"], mpf(part["scales"]["0"])
+    labels, scale = part["lone"]["labels"], mpf(part["scales"]["0"]) / part["lone"]["weight"]
     kept = (1 - chance_shown(part)) ** (mpf(1) / labels)
     moved = (2 if replaced else 1) * labels
     worst = mpf(0)

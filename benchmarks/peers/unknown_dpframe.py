@@ -26,11 +26,7 @@ def run(case):
 
     labels = case["labels"]
     one = of_size(1, 1, labels).dp.discover("group", **ASKED).dp.certificate
-    law, scale, least = (
-        one.mechanism.distribution,
-        one.mechanism.scales["0"],
-        one.mechanism.threshold,
-    )
+    law, scale, least = (one.mechanism.distribution, one.mechanism.scales["0"], one.mechanism.least)
     found = found_by(lambda size: float(law.at_least(scale, least - size)))
     sets = -(-case["samples"] // labels)
     published = of_size(found["found_50"], sets, labels).dp.discover("group", **ASKED)
@@ -39,7 +35,7 @@ def run(case):
         "drawn": len(published) / (sets * labels),
         "trials": sets * labels,
         "error": one.columns[0].std_error,
-        "threshold": least,
+        "threshold": one.mechanism.threshold,
         "mechanism": one.mechanism.name,
     }
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +14,7 @@ import pandas as pd
 from dpframe.certificates.parts import DTYPES, LevelPart, Zipped
 from dpframe.context import cached_property
 from dpframe.errors import CertificateError
+from dpframe.frozen import frozen
 
 _MISSING = ["missing"]
 _MIDNIGHT = time()
@@ -233,7 +233,7 @@ def factored(values: Any, level: int = 0) -> Factored:
     return Factored(codes, keys)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Level:
     """A level of released keys.
 

@@ -1,7 +1,6 @@
 """Which released cell each cell of a table is: names and labels say so, values never do."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,6 +10,7 @@ import pandas as pd
 from dpframe.cells.keys import Numbers, alter, factored, label_of, numbers_of, token
 from dpframe.cells.record import Opened
 from dpframe.errors import CertificateError
+from dpframe.frozen import frozen
 
 _ROWS, _COLUMNS, _CELLS = AXES = range(3)
 _WAYS = "; .dp.rename gives another label, and .dp.interval(join=True) adds intervals"
@@ -44,7 +44,7 @@ class Located(NamedTuple):
     numbers: Numbers
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TableLayout:
     """Where the cells of a table are in the release.
 

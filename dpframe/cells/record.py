@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from os import PathLike
@@ -35,6 +35,7 @@ from dpframe.certificates.parts import NO_ALIAS, CellsPart, JoinedPart, TablePar
 from dpframe.context import at_the_door, cached_property
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type
+from dpframe.frozen import frozen
 from dpframe.provenance import is_marked, is_private
 
 ATTRIBUTE = "dpframe"
@@ -61,7 +62,7 @@ _LOST = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class CellColumn:
     """The cells of a column, in the order of rows.
 
@@ -91,7 +92,7 @@ class CellColumn:
         return int(np.count_nonzero(~self.numbers.missing))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Opened:
     """A record: promises and cells. It is written as text when somebody reads that.
 

@@ -1,7 +1,7 @@
 """Whether each cell of a table is the released one with the same keys and label, or a rounding."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from dpframe.certificates.claims import check_cost
 from dpframe.certificates.definitions import Definition
 from dpframe.context import cached_property
 from dpframe.errors import STOPS, CertificateError, QueryError, quote
+from dpframe.frozen import frozen
 
 _ULPS = 4  # by how much readers of CSV files may be off: pandas 2.3 is by one
 _HALF = 0.5  # of a unit: how far a rounding is off
@@ -106,7 +107,7 @@ def _rounded_to(
     return None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Shown:
     """A sound table: all that was released, and which cells of it are shown.
 

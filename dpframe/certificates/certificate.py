@@ -27,7 +27,7 @@ Library: TypeAlias = Annotated[str, records.Limits(pattern="^dpframe( \\S+)?$")]
 _Rows: TypeAlias = np.ndarray | slice
 
 
-class Release(records.Record, repr=False):
+class Release(records.Record):
     """What was promised about one release in a table.
 
     Parameters
@@ -90,6 +90,9 @@ class Release(records.Record, repr=False):
     witness: records.Some[WitnessPart]
     ledger: parts.LedgerPart | None
     rows: Packed | None
+
+    def __repr__(self) -> str:
+        return object.__repr__(self)
 
     def __post_init__(self) -> None:
         mechanism = self.mechanism

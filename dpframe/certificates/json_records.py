@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import cleandoc
 from itertools import islice
-from operator import attrgetter
 from types import UnionType
-from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpframe.context import MAKING
 from dpframe.errors import UnreadableCertificateError
+from dpframe.frozen import frozen
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]
@@ -221,59 +221,13 @@ CoreSchema = dict[str, Any]
 
 @typing.dataclass_transform(frozen_default=True)
 class Record:
-    """A record, or a part of one, that is written as a JSON object: each is a frozen dataclass.
-
-    What all have in common is here. Python would compile six functions for each of them, which took
-    an eighth of the import.
-    """
+    """A record, or a part of one, that is written as a JSON object: each is a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
-    _values: ClassVar[Any]
 
-    def __init_subclass__(cls, *, repr: bool = True) -> None:
-        dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-        fields = dataclasses.fields(cls)
-        cls.__init__ = _init_of(fields, checked=hasattr(cls, "__post_init__"))  # type: ignore[method-assign]
-        cls._values = attrgetter("__class__", *(field.name for field in fields))
-        if not repr:
-            cls.__repr__ = object.__repr__  # type: ignore[method-assign]
-
-    def __eq__(self, other: object) -> bool:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return bool(self._values(self) == self._values(other))
-
-    def __hash__(self) -> int:
-        return hash(self._values(self))
-
-    def __repr__(self) -> str:
-        names = (field.name for field in dataclasses.fields(self))
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-        return f"{type(self).__qualname__}({shown})"
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-def _init_of(fields: Sequence[dataclasses.Field[Any]], *, checked: bool) -> Callable[..., None]:
-    """Compile what sets the fields, each of which has a plain default or none."""
-    known: dict[str, Any] = {f"_{field.name}": field.default for field in fields}
-    parameters, lines = ["self"], ["    _fields = self.__dict__"]
-    for field in fields:
-        name = field.name
-        has_default = field.default is not dataclasses.MISSING
-        parameters.append(f"{name}=_{name}" if has_default else name)
-        lines.append(f"    _fields[{name!r}] = {name}")
-    if checked:
-        lines.append("    self.__post_init__()")
-    exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines]), known)  # noqa: S102
-    init: Callable[..., None] = known["__init__"]
-    init.__annotations__ = {field.name: field.type for field in fields}
-    return init
+    def __init_subclass__(cls) -> None:
+        frozen(cls)
 
 
 class Limits:
@@ -496,8 +450,11 @@ def _join_lines(text: str) -> str:
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 
 
-class Held(Record, repr=False):
+class Held(Record):
     """What is large, as an object and as a text: each is made of the other when it is needed."""
+
+    def __repr__(self) -> str:
+        return object.__repr__(self)
 
     @classmethod
     def holding(cls, **own: Any) -> Self:

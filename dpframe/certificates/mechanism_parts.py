@@ -199,7 +199,9 @@ class ThresholdPart(NoisyMechanismPart):
     scales
         Scale of the noise on the count of a label, as block 0.
     threshold
-        The least noisy number of units that is published.
+        The least noisy number of units that is published, before it is rounded to whole units.
+    parts
+        In how many parts of a unit noise was drawn, an odd number.
     max_labels
         For how many labels one unit counted at most.
     dtypes
@@ -211,15 +213,29 @@ class ThresholdPart(NoisyMechanismPart):
 
     kind: Literal["threshold"]
     scales: records.ByBlock[records.NotNegative]
-    threshold: records.AtLeastOne
+    threshold: Annotated[float, records.Limits(gt=0)]
+    parts: records.AtLeastOne
     max_labels: records.AtLeastOne
     dtypes: tuple[LabelKind, ...]
     max_length: records.AtLeastOne
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        records.require(self.parts % 2 == 1, "a unit has an odd number of parts")
 
     @property
     def scale_by_block(self) -> Mapping[str, float]:
         """The scale of the counts."""
         return self.scales
+
+    @property
+    def least(self) -> float:
+        """The least m with which a noisy number of m or more, were noise not rounded, is published.
+
+        Noise Y of whole units rounds Z, noise in parts does it finer: with a threshold T,
+        `P(Y >= m - n)` is that of `n + Z >= m - 1/2`, which is `T` less half a part.
+        """
+        return self.threshold + (1 - 1 / self.parts) / 2
 
 
 class LayersPart(NoisyMechanismPart):

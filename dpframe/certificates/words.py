@@ -44,7 +44,7 @@ def _about_threshold(found: ThresholdPart) -> str:
     """Say how groups were found."""
     labels = "label" if found.max_labels == 1 else "labels"
     return (
-        f"discovered: those with a noisy number of units of {found.threshold} or more, one unit "
+        f"discovered: those with a noisy number of units of {found.threshold:g} or more, one unit "
         f"counting for {found.max_labels:,} {labels} at most"
     )
 

@@ -6,7 +6,6 @@ corner of what a row can add. Costs are compared in floats; the worst one is com
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from dpframe.checker.measured import NEVER, BlockNoise
 from dpframe.checker.rows import Component, Group, RowVectors
+from dpframe.frozen import frozen
 
 PlaceKernel: TypeAlias = tuple[tuple[int, int, float], ...]
 """Of (u, v, f): f times what it costs that `u x - v y` moves. In one cell it is ((1, 1, 1),)."""
@@ -29,7 +29,7 @@ _MOST_PAIRS = 1 << 20
 """Pairs of vectors that are compared; with more, only the farthest classes are."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Moved:
     """The worst that rows of two units do in a cell.
 

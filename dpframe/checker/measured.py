@@ -1,13 +1,13 @@
 """What the check is told of a measurement: how it is probed, what one unit can fill, its noise."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpframe.context import Context, cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
 
@@ -15,7 +15,7 @@ NEVER = Fraction(10**30)
 """The cost of what no noise hides."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class BlockNoise:
     """Noise on blocks of integers.
 
@@ -99,7 +99,7 @@ OddRows: TypeAlias = Mapping[Hashable, tuple[Sequence[object], np.ndarray]]
 """Rows of a frame: by column, some values, and which of them each row has."""
 
 
-@dataclass(frozen=True)
+@frozen
 class OddColumn:
     """A column that totals read.
 
@@ -115,7 +115,7 @@ class OddColumn:
     constants: tuple[float | str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class ProbedTotal:
     """An integer that rows add to a cell.
 
@@ -141,7 +141,7 @@ class ProbedTotal:
     known: bool = True
 
 
-@dataclass(frozen=True)
+@frozen
 class RowPlaces:
     """Where a row can be counted.
 
@@ -199,7 +199,7 @@ class RowPlaces:
         return cells
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Measured:
     """A measurement, ready to be checked.
 

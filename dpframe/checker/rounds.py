@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
 from dpframe.checker.units import FilledCaps, count, words_of, worst_cells
 from dpframe.checker.witness import Found, LoneLabels, WitnessCells
 from dpframe.errors import PlanCheckError
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
 
@@ -18,7 +18,7 @@ _ALMOST = 1 - 2.0**-53  # a label that is always published
 _LARGEST_EXPONENT = 700.0  # of a float; what it is multiplied by is 0 there
 
 
-@dataclass(frozen=True)
+@frozen
 class LabelRound:
     """One round in which labels are found.
 
@@ -80,10 +80,10 @@ def require_together(
     PlanCheckError
         If they do.
     """
-    ((labels, _),) = one.weights.items()
+    ((labels, weight),) = one.weights.items()
     moved = (2 if neighboring == "replace" else 1) * labels
     some = range(moved + 1) if moved <= _MOST_MOVED else (0, moved)
-    hidden = math.log1p(-min(_tail(one.law, one.scale, one.least - 1), _ALMOST))
+    hidden = math.log1p(-min(_tail(one.law, one.scale, one.least - weight), _ALMOST))
     deltas = [
         -math.expm1(min(alone, labels) * hidden)
         + _noise_delta(one, moved - alone, float(epsilon) + min(alone, labels) * hidden)
@@ -96,12 +96,13 @@ def require_together(
 
 
 def _noise_delta(one: LabelRound, moved: int, epsilon: float) -> float:
-    """Return the delta of so many counts that move by 1, by complementary error functions."""
+    """Return the delta of so many counts that move, by complementary error functions."""
+    (weight,) = one.weights.values()
     if one.law.norm == 1:
-        return 0.0 if moved / one.scale <= epsilon * float(_NEAR) else 1.0
+        return 0.0 if moved * weight / one.scale <= epsilon * float(_NEAR) else 1.0
     if not moved:
         return max(0.0, -math.expm1(epsilon))
-    mu = math.sqrt(moved) / one.scale
+    mu = math.sqrt(moved) * weight / one.scale
     near, far = ((epsilon / mu + sign * mu / 2) / math.sqrt(2) for sign in (-1, 1))
     return (math.erfc(near) - math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(far)) / 2
 
@@ -116,7 +117,7 @@ def _tail(law: Law, scale: float, m: int) -> float:
     return 1 - math.exp((m - 1) / scale) / (1 + ratio)
 
 
-@dataclass(frozen=True)
+@frozen
 class Selected:
     """The selection of one quantile.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.checker.measured import Measured, OddColumn
+from dpframe.frozen import frozen
 
 _MOST_COMBINATIONS = 512
 """Rows of odd values of one component and its conditions; of more, a sample is tried."""
@@ -26,7 +27,7 @@ _FIXED = object()
 """Stands for a column that blocks without values share."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Group:
     """Blocks that read the same values.
 
@@ -50,7 +51,7 @@ class Group:
         return np.diff(self.starts, append=len(self.vectors))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Component:
     """Blocks that share columns.
 
@@ -67,7 +68,7 @@ class Component:
     classes: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class RowVectors:
     """What one row can add.
 

@@ -7,11 +7,11 @@ many cells as can be with c rows, and one cell with what remains.
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
 from dpframe.errors import PlanCheckError
+from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps, Neighboring
 
 FilledCells: TypeAlias = list[tuple[int, int, int]]
@@ -21,7 +21,7 @@ Distance: TypeAlias = Callable[[int, int], float]
 """F(a, b)."""
 
 
-@dataclass(frozen=True)
+@frozen
 class FilledCaps:
     """How one unit fills its caps.
 

@@ -1,18 +1,18 @@
 """What a check found: the worst unit, block by block, and the noise that hides it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.checker.cell import ONE_CELL, Moved, Moves, PlaceKernel
 from dpframe.checker.measured import NEVER, BlockNoise
 from dpframe.context import cached_property
 from dpframe.errors import PlanCheckError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import PrivacyLoss, is_above
 from dpframe.privacy.laws import LAPLACE, LAWS
 
 
-@dataclass(frozen=True)
+@frozen
 class WitnessCells:
     """Cells in which the worst unit moves integers alike.
 
@@ -34,7 +34,7 @@ class WitnessCells:
     kernel: PlaceKernel = ONE_CELL
 
 
-@dataclass(frozen=True)
+@frozen
 class LoneLabels:
     """Labels that one unit alone has, and that a threshold hides.
 
@@ -53,7 +53,7 @@ class LoneLabels:
     least: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Found:
     """The worst unit of one measurement.
 
@@ -101,7 +101,7 @@ class Found:
         return PrivacyLoss(epsilon=self.cost, delta=delta)
 
 
-@dataclass(frozen=True)
+@frozen
 class Witness:
     """The worst units of all measurements of a release.
 

@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from dpframe.declaration.kinds import (
     check_type,
 )
 from dpframe.errors import DeclarationError, DPFrameWarning, quote
+from dpframe.frozen import frozen
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Part, check_part, number_of
@@ -63,7 +64,7 @@ def _align_cells(rows: Sequence[Sequence[str]]) -> Iterable[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Column:
     """Public facts about one column.
 
@@ -92,7 +93,7 @@ class Column:
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Declaration:
     """Public facts about one frame.
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from dpframe.denoising.shrinkage import james_stein, soft_threshold
 from dpframe.denoising.trend import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 
 DenoiserName: TypeAlias = Literal[
@@ -61,7 +61,7 @@ class Facts(NamedTuple):
 Options: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Method:
     """A denoiser as it is called for a column of a release.
 

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 
 _LEAST = 1e-300  # stands for a likelihood of 0
@@ -18,7 +18,7 @@ _ROUNDS = 3  # of EM at least: the first gain little where all weight starts nex
 _HALVINGS = 60  # of the range of exponents, exp(-60) to exp(60) from end to end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Tuning:
     """Constants of the fit, chosen on five tables of `benchmarks/real_tables.py`.
 
@@ -55,7 +55,7 @@ class Prior(NamedTuple):
     weights: np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class ValueNoise:
     """The noise in a value, and the deviation of the continuous law by which likelihoods go."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from dpframe.denoising.projection import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import as_float
 from dpframe.progress import show_progress
 
@@ -153,7 +153,7 @@ def _best_penalty(z: np.ndarray, graph: "_Graph", *, shown: bool) -> float:
     return best
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class _Graph:
     """A graph with the operator A whose absolute values are penalized: D or L."""
 

@@ -1,7 +1,7 @@
 """Columns computed from released ones: their numbers, and the ends of their intervals."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.derived.linear import Bottom, JointNoise, LinearSums, Shared
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.inference.joint_errors import Side, WithSampling
 from dpframe.inference.quotients import (
     ErrorOfSum,
@@ -43,7 +44,7 @@ class CellEstimates(NamedTuple):
         return self._replace(value=np.where(unknown, np.nan, self.value))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ColumnSums:
     """Weighted sums of the cells of a column, or a statistic read off sums of what was measured.
 
@@ -217,7 +218,7 @@ def _weighed(features: Mapping[str, LinearSums], weights: Mapping[str, Value]) -
     return total
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ColumnQuotient:
     """Quotients of sums, times a scale, plus a shift.
 
@@ -296,7 +297,7 @@ def least_of(sums: ColumnSums, bottom: Bottom) -> Value:
     return np.where(errors > 0, errors, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ColumnPair:
     """Changes of a column that is itself a quotient: now, and then.
 
@@ -320,7 +321,7 @@ class ColumnPair:
         return both.relative()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Both:
     """A column now and then, at a level, with what is known of each of them."""
 
@@ -396,7 +397,7 @@ class _Both:
         return CellEstimates(self.known(value), below, above)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Uneven:
     """The error of `a now - b then`, where intervals of both are uneven.
 

@@ -1,7 +1,6 @@
 """Weighted sums of released numbers, and what the noise of their releases does to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.mechanism_parts import BlockNoisePart, LayersPart, SumsPart
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.law import Law
@@ -52,7 +52,7 @@ def scaled_rows(matrix: Matrix, weights: Value) -> Matrix:
     return made
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ReleasedNumbers:
     """Released numbers.
 
@@ -71,7 +71,7 @@ class ReleasedNumbers:
     release: Release
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class LinearSums:
     """Weighted sums of released numbers, one for each row.
 

@@ -1,7 +1,7 @@
 """The functions by which columns are computed: what each does to rows, and to a column."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, assert_never
 
@@ -25,12 +25,13 @@ from dpframe.derived.columns import (
 )
 from dpframe.derived.linear import Shared, grouping, sparse
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.inference.quotients import span_of_signs
 
 PERCENT = 100.0  # per cent of a part of 1
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class KeyRows:
     """The rows of a table by their keys.
 
@@ -114,7 +115,7 @@ def rows_of(index: pd.Index) -> KeyRows:
     return KeyRows([str(name) for name in index.names], [part.keys for part in parts], codes, {})
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ComputedTable:
     """Columns over some rows.
 

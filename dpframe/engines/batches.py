@@ -13,7 +13,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from io import FileIO
 from itertools import accumulate
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 
 from dpframe.columns import compute, ipc, pa
 from dpframe.engines.capping import order_rows
+from dpframe.frozen import frozen
 from dpframe.ledger import platform
 
 _NAME = re.compile(r"\.?dpframe-(rows|trial|ledger)-[a-z0-9_]{8}")
@@ -368,7 +368,7 @@ _CODED = 3  # bytes of a row in a column of codes alone, at most
 _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class FileLayout:
     """How files store their columns.
 

@@ -11,7 +11,6 @@ import pickle
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
 from operator import add
@@ -38,6 +37,7 @@ from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of, types_of
 from dpframe.errors import DeclarationError
+from dpframe.frozen import frozen
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.sources.manifest import Manifest, check_read_once, identify_file
@@ -154,7 +154,7 @@ def _compute_graphs(graphs: Sequence[Any]) -> Any:
         return dask.compute(*graphs, pool=pool)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Job:
     """What every partition is asked for. It stands in a graph once, however large it is.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from dpframe.columns.values import is_plain
 from dpframe.context import Context
 from dpframe.engines.threads import thread_count
 from dpframe.engines.units import Units
+from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import LabelAxis, LabelTask
 
@@ -214,7 +214,7 @@ def _date(value: Any) -> datetime.date | None:
 _MOST_CELLS = 2**62  # numbers of cells are integers of 64 bits
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class LabelCounts:
     """Labels, each once and in any order, and how many units have them.
 

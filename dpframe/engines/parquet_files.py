@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -23,6 +22,7 @@ from dpframe.engines.batches import (
 from dpframe.engines.pandas import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
+from dpframe.frozen import frozen
 from dpframe.sources.manifest import (
     LOCAL,
     FileId,
@@ -47,7 +47,7 @@ _MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round whe
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class File:
     """A Parquet file: where it is, what its folders say of its rows, and what is in its footer."""
 

@@ -5,7 +5,7 @@ is left out. A release does not look at it.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpframe.engines.capping import binding
 from dpframe.engines.labels import coded_labels, combine_codes
 from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
+from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.conditions import surely
 from dpframe.queries.edges import Grid
@@ -44,7 +45,7 @@ StepKind: TypeAlias = Literal[
 """Why a row is left out; "unknown": a value is missing that could have met the condition."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Step:
     """A step of a release, and the rows that it leaves out, or counts in another group.
 

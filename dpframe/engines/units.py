@@ -6,7 +6,6 @@ several at once. Which units share a group does not matter to any of them.
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, repeat
 from operator import is_
@@ -21,6 +20,7 @@ from dpframe.columns.values import is_plain
 from dpframe.context import Context
 from dpframe.engines.capping import index_dtype, kept_rows, order_rows, unit_sizes
 from dpframe.engines.threads import in_threads
+from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Sizes
 
@@ -160,7 +160,7 @@ class _Part(NamedTuple):
     marks: np.ndarray
 
 
-@dataclass(frozen=True)
+@frozen
 class _Dealer:
     """Deals rows out to groups; all rows of a unit go to one.
 

@@ -1,7 +1,6 @@
 """Whether two groupings of a released table of counts are independent, noise in the test."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.context import cached_property
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.inference.intervals import check_not_selected
 from dpframe.inference.joint_errors import check_apart
 from dpframe.inference.sums import known_numbers
@@ -29,7 +29,7 @@ _OUTSIDE = 1e-12  # of noise that is not drawn
 _ALONE = 'Release the counts alone: dpf.count(by=[...]), with mechanism="laplace" or "gaussian".'
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class CellNoise:
     """Made-up noise of cells, by its law: it protects nobody, and is the same in every run."""
 
@@ -57,7 +57,7 @@ class CellNoise:
         return np.asarray(integers[np.searchsorted(below, rng.random(shape), "right") - 1])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class NoisyTable:
     """One table of noisy counts."""
 

@@ -47,7 +47,7 @@ def check_not_selected(release: Release, what: str) -> None:
     """Refuse what takes errors for unbiased, where groups were published for their counts."""
     found = release.mechanism
     if isinstance(found, ThresholdPart):
-        why = f"a group was published because its count reached {found.threshold}"
+        why = f"a group was published because its count reached {found.threshold:g}"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
         raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
 
@@ -560,7 +560,7 @@ def _ends_of_chosen(
     numbers, noise = known_numbers(values), column.noise
     if noise is None:
         raise TypeError(f"{column.name} was not measured cell by cell")
-    found = mechanism.threshold if isinstance(mechanism, ThresholdPart) else None
+    found = mechanism.least if isinstance(mechanism, ThresholdPart) else None
     cell = OwnNoise(mechanism.distribution, noise.scale, noise.step, found)
     if numbers.dtype.kind == "i" and noise.step == 1:
         return chosen_ends(numbers, cell, *asked)

@@ -1,7 +1,6 @@
 """Errors of what is computed from several cells, and those of rows that are a sample."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple, TypeAlias, cast
 
@@ -19,6 +18,7 @@ from dpframe.certificates.mechanism_parts import (
     TreePart,
 )
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.inference.sums import IndependentSum, Linear
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value, norm
@@ -297,7 +297,7 @@ def widen(
     return np.asarray(np.maximum(widened, width))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class WithSampling:
     """The error of a sum of two released numbers, in every row: of noise, and of sampled rows."""
 

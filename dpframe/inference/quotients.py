@@ -1,11 +1,12 @@
 """Quotients of noisy numbers: all that a test does not reject."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import ROUNDING, Rows, narrow
 
 QuotientEstimates: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -28,7 +29,7 @@ Noise: TypeAlias = Callable[[np.ndarray, np.ndarray, Rows], ErrorOfSum]
 _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Quotients:
     """Quotients of two released numbers in every row."""
 

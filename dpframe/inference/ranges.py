@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, quantile_part, values_part
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.inference.intervals import ENDS
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum
@@ -24,7 +25,7 @@ from dpframe.strategies.tree import node_weights
 _MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths of a second
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Distribution:
     """Released numbers of rows per bin, by group."""
 
@@ -67,7 +68,7 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
     return Distribution(groups, bins, rows, structure.by_block["0"])
 
 
-@dataclass(frozen=True)
+@frozen
 class Read:
     """Which quantiles are read off a distribution, the level of their intervals, and how shown."""
 

@@ -159,7 +159,10 @@ def _are_apart(release: Release, one: ColumnPart, other: ColumnPart) -> bool:
 
 
 class Region(NamedTuple):
-    """The integers that are shown: from `least` to `most`, but for those less than `gap` off 0."""
+    """The integers that are shown: from `least` to `most`, but for those less than `gap` off 0.
+
+    Between two integers, `least` shows a part of the lower one's mass.
+    """
 
     least: Value = -_FAR
     most: Value = _FAR
@@ -179,7 +182,7 @@ class OwnNoise(NamedTuple):
     law: Law
     scale: float
     step: float = 1.0  # how large one integer is, in the units of the column
-    found: int | None = None  # least noisy number of units with which groups were found
+    found: float | None = None  # least noisy number of units with which groups were found
 
     def region(self, cuts: Sequence[CutPart], y: np.ndarray) -> Region:
         """Return which integers are shown, by the cuts that they passed.
@@ -209,7 +212,7 @@ class OwnNoise(NamedTuple):
             first = np.where(near, low - n, n - high)
             after = np.where(near, high + 1 - n, n - low + 1)
             mass = self.law.at_least(self.scale, first) - self.law.at_least(self.scale, after)
-            total += np.where(low <= high, mass, 0.0)
+            total += np.where(low < high + 1, mass, 0.0)
         return total
 
 
@@ -275,7 +278,8 @@ def chosen_ends(
     intervals for selected parameters", Journal of the American Statistical Association 100, 2005.
     """
     found = noise.found
-    y, places = np.unique(y if found is None else np.maximum(y, found), return_inverse=True)
+    shown = y if found is None else np.maximum(y, math.floor(found))
+    y, places = np.unique(shown, return_inverse=True)
 
     def uncut(level: float) -> Sides:
         width = noise.law.half_width(noise.scale, level)

@@ -1,7 +1,6 @@
 """Sums of independent noises of several laws, and how wide they are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -9,13 +8,14 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.certificates.column_parts import ColumnPart
+from dpframe.frozen import frozen
 from dpframe.privacy import box
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import NoiseSum, Value, join_sums, norm
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class IndependentSum:
     """A sum of independent noises, of one law or of several."""
 

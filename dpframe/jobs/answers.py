@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TextIO
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from dpframe import errors
 from dpframe.arguments import visible
+from dpframe.frozen import frozen
 from dpframe.ledger.file import NO_ROOM
 from dpframe.ledger.store import is_url
 
@@ -148,7 +149,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Answer:
     """What came of a command on one file."""
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from dpframe.errors import (
     QueryError,
     ReleaseError,
 )
+from dpframe.frozen import frozen
 from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
@@ -46,7 +47,6 @@ from dpframe.jobs.run_job import (
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.leases import MOST_AGAIN, StartStep
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.platform import patience
 from dpframe.operations.tables import PER_ROWS
 
 _LEAST = 10.0  # seconds that a ledger has to answer: without any, none could be read
@@ -69,7 +69,7 @@ exit codes:
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Command:
     """One command."""
 
@@ -416,8 +416,9 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
     job = _job(given, path)
     try:
-        waits = patience(max(given.patience, _LEAST))
-        with waits, _lines(given, job.options["name"]) as begin:
+        place = replace(job.ledger, patience=max(given.patience, _LEAST))
+        job = replace(job, ledger=place)
+        with _lines(given, job.options["name"]) as begin:
             options = {"overwrite": given.overwrite, "patience": given.patience}
             done = release_job(job, begin=begin, **options)
     except BudgetExceededError as error:

@@ -5,7 +5,7 @@ import importlib
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +17,7 @@ import pandas as pd
 from dpframe.arguments import MOST_GROUPS
 from dpframe.context import cached_property
 from dpframe.errors import DPFrameError, a_type
+from dpframe.frozen import frozen
 from dpframe.jobs import output_paths
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.output_paths import LedgerPlace, why_not_portable
@@ -66,7 +67,7 @@ _FAR = 1e300  # edges stay finite
 _Made = TypeVar("_Made")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Overrides:
     """What is given in the call of a job, in place of what the plan says."""
 
@@ -77,7 +78,7 @@ class Overrides:
     allow_imports: bool = False  # whether a schema may be imported from a module
 
 
-@dataclass(frozen=True)
+@frozen
 class Job:
     """A plan that was read: nothing of the data is known yet."""
 

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ import pandas as pd
 from dpframe.certificates.json_records import ExcessError, check_json
 from dpframe.errors import DPFrameError, pip_install
 from dpframe.files.csv import read_csv, sidecar_of
+from dpframe.frozen import frozen
 from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, open_patiently
 from dpframe.ledger.store import is_url, store_at
 from dpframe.queries.query import Query
 
@@ -240,11 +240,12 @@ def read_released(path: Path) -> pd.DataFrame:
     return reader(path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class LedgerPlace:
     """Where a ledger is: a file, or, as a text, the URL of a database, which is not shown whole."""
 
     given: Path | str
+    patience: float | None = None  # seconds to wait for others
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -253,8 +254,9 @@ class LedgerPlace:
 
     def exists(self) -> bool:
         """Whether it was made."""
-        given = self.given
-        return given.exists() if isinstance(given, Path) else store_at(given).exists()
+        if isinstance(self.given, Path):
+            return self.given.exists()
+        return store_at(self.given, self.patience).exists()
 
     def __str__(self) -> str:
         """Show it without a password."""
@@ -273,14 +275,14 @@ def opened_ledger(place: LedgerPlace) -> Ledger:
     """Open a ledger that is there."""
     path = place.given
     if not isinstance(path, Path):
-        return Ledger(path)
+        return open_patiently(path, place.patience)
     _check_is_there(path)
     if not is_ledger(path):
         reason = "it is not a ledger of dpframe in the format of this version"
         raise OSError(f"{reason}, or its beginning is lost.")
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
-    return Ledger(path)
+    return open_patiently(path, place.patience)
 
 
 def _check_is_there(path: Path) -> None:

@@ -4,13 +4,14 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dpframe.errors import PlanFileError
+from dpframe.frozen import frozen
 from dpframe.jobs.answers import hide
 
 _Keys: TypeAlias = tuple[str, ...]
@@ -194,7 +195,7 @@ _SUCH = {
 _SUCH_COLUMNS = {"keys": '["A", "B"]', "bounds": "[0, 100]"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class PlanText:
     """A plan file as it was read, and the values of its placeholders."""
 
@@ -204,7 +205,7 @@ class PlanText:
     read: dict[str, str] = field(default_factory=dict)  # hashes of public files that it names
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Section:
     """A table of a plan file, and where it stands."""
 

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,8 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.engines.batches import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
-from dpframe.jobs.data import Data, conditions_of, facts_of_query, kind_from_plan
+from dpframe.frozen import frozen
+from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_paths import LedgerPlace
 from dpframe.jobs.run_job import Tried, ledger_now, plan_facts, preview_job, release_job
@@ -27,7 +28,7 @@ from dpframe.queries.edges import moment_of
 from dpframe.queries.query import Query
 from dpframe.reporting.report import report
 from dpframe.sources.cells import Dialect
-from dpframe.sources.match import constants_compared
+from dpframe.sources.match import claims_of_query, type_of_cells
 from dpframe.testing import seeded_noise
 from dpframe.testing.rehearsal import CellFacts, cells_of_schema, make_rows
 
@@ -36,7 +37,7 @@ _ANOTHER = "another text"
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Rehearsal:
     """What came of a job on made-up rows."""
 
@@ -45,7 +46,7 @@ class Rehearsal:
     problems: list[str]  # which files were not, and why
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class MadeUp:
     """Which rows are made up."""
 
@@ -170,7 +171,7 @@ def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
 
     def kind_of(label: Hashable) -> str | None:
         given = job.data.types.get(str(label))
-        return given or kind_from_plan(label, known, queries, guess=True)
+        return given or type_of_cells(label, known, queries, guess=True)
 
     if column is not None:
         labels[column] = None
@@ -183,7 +184,7 @@ def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
     for query in queries:
         if isinstance(query.keys, pd.DataFrame):
             known = _with_fact(known, "keys", tuple(query.keys.columns), query.keys)
-        for name, label, value in _named_values(query, cells):
+        for name, label, value in _named_values(known, query, cells):
             facts = known.column(label)
             if facts.keys is None and facts.bounds is None:
                 known = _with_fact(known, name, label, value)
@@ -210,14 +211,17 @@ def _parts(given: object, kind: str | None) -> list[object]:
 
 
 def _named_values(
-    query: Query, cells: Mapping[Hashable, CellFacts]
+    known: Declaration, query: Query, cells: Mapping[Hashable, CellFacts]
 ) -> Iterator[tuple[str, Hashable, object]]:
     """Say which keys and bounds a query has itself, and what its conditions compare with."""
-    yield from facts_of_query(query)
-    compared: dict[str, list[float | str]] = {}
-    for condition in conditions_of(query):
-        for label, constant in constants_compared(condition):
-            compared.setdefault(label, []).append(constant)
+    compared: dict[Hashable, list[float | str]] = {}
+    for claim in claims_of_query(known, query):
+        if claim.parameter == "keys":
+            yield "keys", claim.label, claim.values
+        elif claim.parameter in ("bounds", "bins"):
+            yield "bounds", claim.label, claim.value
+        elif claim.constant is not None:
+            compared.setdefault(claim.label, []).append(claim.constant)
     for label, values in compared.items():
         texts = [value for value in values if isinstance(value, str)]
         kind = cells[label].kind

@@ -4,7 +4,7 @@ import shlex
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.batches import remove_leftovers, temporary_folder
 from dpframe.engines.sources import source_of
+from dpframe.frozen import frozen
 from dpframe.jobs.data import kinds_of_columns
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (
@@ -58,7 +59,7 @@ _CLEAR = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Tried:
     """What a job would do."""
 
@@ -71,7 +72,7 @@ class Tried:
     needed: Mapping[str, str | None]  # columns that are read, with what they hold
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Done:
     """What a job did."""
 

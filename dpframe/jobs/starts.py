@@ -9,7 +9,6 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias, assert_never
@@ -23,6 +22,7 @@ from dpframe.errors import (
     TemporaryError,
     quote,
 )
+from dpframe.frozen import frozen
 from dpframe.ledger import platform
 from dpframe.ledger.file import NO_ROOM
 from dpframe.ledger.leases import (
@@ -248,7 +248,7 @@ class Seen(NamedTuple):
     step: StartStep
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Published:
     """A run whose tables were drawn, and are known; perhaps not all files are written."""
 
@@ -257,7 +257,7 @@ class Published:
     spool: Path | None  # what keeps the tables; `None`: nothing need, or could
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Start:
     """One start of a run.
 

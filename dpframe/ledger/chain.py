@@ -10,7 +10,7 @@ as text.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
+from dpframe.frozen import frozen
 from dpframe.ledger.log import RUN_ROWS, Entry, Log, Protected, RunMark, SourceFacts
 from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Chain:
     """A ledger as it is known so far: what its rows say, and their hashes.
 
@@ -313,7 +314,7 @@ def _joined(source: SourceFacts | None, entries: Iterable[Entry]) -> SourceFacts
     return source
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class _Charge:
     """A loss, priced, with the share that it was given as; 0 if it was not."""
 

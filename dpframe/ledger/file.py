@@ -151,9 +151,12 @@ class LedgerFile:
     ----------
     path
         Where the file is, or will be.
+    patience
+        Seconds that a wait for others may last; `None`: the usual ones.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience: float | None = None) -> None:
+        self.patience = patience
         self.path = Path(os.path.abspath(path))  # a later chdir must not change the ledger
         self.left: Mark | None = None
         """How the file looked after it was last used; `None` where that does not tell."""
@@ -179,7 +182,7 @@ class LedgerFile:
             If others keep it for long, or it is no file.
         """
         try:
-            return left is not None and locks.with_locked_file(self.path, _mark) == left
+            return left is not None and self._locked(self.path, _mark) == left
         except OSError:  # whoever reads it says what is wrong
             return False
 
@@ -211,7 +214,7 @@ class LedgerFile:
             self._transaction(draft, "EXCLUSIVE", lambda opened: _write_form(opened, rows))
 
         try:
-            locks.with_locked_file(draft, write, new=True)
+            self._locked(draft, write, new=True)
             os.link(draft, self.path)  # fails where another process was quicker
             with contextlib.suppress(FileNotFoundError):  # others remove it, too
                 os.unlink(draft)
@@ -389,7 +392,7 @@ class LedgerFile:
 
         try:
             locks.remove_drafts(place)
-            return locks.with_locked_file(place, checked)
+            return self._locked(place, checked)
         except FileNotFoundError:
             raise LedgerError(
                 f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
@@ -422,7 +425,7 @@ class LedgerFile:
             return found == [("ok",)]
 
         try:
-            return _connect(place, "ro&immutable=1", read)
+            return _connect(place, "ro&immutable=1", read, self.patience)
         except (sqlite3.Error, LedgerError, UnicodeError):
             return False
 
@@ -444,9 +447,12 @@ class LedgerFile:
             return done
 
         try:
-            return _connect(place, "rw", committed)
+            return _connect(place, "rw", committed, self.patience)
         except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
             raise of_sqlite(self.path, place, error) from error
+
+    def _locked(self, place: Path, act: Callable[[int], T], *, new: bool = False) -> T:
+        return locks.with_locked_file(place, act, new=new, patience=self.patience)
 
     def _taken_error(self) -> str:
         return (
@@ -455,7 +461,9 @@ class LedgerFile:
         )
 
 
-def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:
+def _connect(
+    place: Path, mode: str, act: Callable[[sqlite3.Connection], T], patience: float | None
+) -> T:
     """Connect to a file that exists, and act."""
     quoted = quote(os.fsencode(place.as_posix()))
     slash = "" if quoted.startswith("/") else "/"  # C:/ on Windows
@@ -463,8 +471,8 @@ def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> 
     opened: list[sqlite3.Connection] = []
 
     def connected() -> T:
-        patience = Deadline.begin().seconds
-        opened.append(sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None))
+        seconds = Deadline.begin(patience).seconds
+        opened.append(sqlite3.connect(uri, uri=True, timeout=seconds, isolation_level=None))
         opened[0].text_factory = _text
         opened[0].setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_ROW)
         return act(opened[0])

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum, auto
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +17,10 @@ from platform import node
 from typing import NamedTuple, Protocol, Self
 
 from dpframe.errors import LedgerError, TemporaryError
+from dpframe.frozen import frozen
 from dpframe.ledger import platform
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, Log
-from dpframe.ledger.platform import patience
 
 LASTS = 60.0
 """Seconds after which a lease expires: what no waiting for a lock or for a server reaches."""
@@ -42,7 +42,7 @@ class Life(Enum):
     """That is proved: its process is gone, or it said itself that it ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Owner:
     """A process that is at work on a run.
 
@@ -186,7 +186,7 @@ class Beats:
         return self._renew(LASTS)
 
     def _renew(self, seconds: float) -> bool:
-        with suppress(LedgerError), patience(EVERY):
+        with suppress(LedgerError):
             return self._lock.hold(lambda _: self._leases.renew(self._lease, seconds))
         return True
 

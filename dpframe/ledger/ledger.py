@@ -24,7 +24,7 @@ from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_typ
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import charged_perhaps, noise_not_noted
-from dpframe.ledger.leases import ChargedRun, Lease, RunClaim, RunPausedError, RunState
+from dpframe.ledger.leases import EVERY, ChargedRun, Lease, RunClaim, RunPausedError, RunState
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts, dp_event
 from dpframe.ledger.parts import Part, check_part
@@ -95,6 +95,9 @@ class Ledger:
         if path is None or budget is not None:
             check_budget(budget)
         _check_column(part)
+        self._open(None if path is None else store_at(path), budget, part)
+
+    def _open(self, store: Store | None, budget: Budget | None, part: str | None) -> None:
         self._whole: Ledger | None = None
         self._of_part: Part | None = None
         self.plan: str | None = None
@@ -106,8 +109,7 @@ class Ledger:
         self._left: object = None
         self._made_in = context = at_the_door(looking=True)
         self._context: Context | None = None
-        self._store: Store | None = None if path is None else store_at(path)
-        store = self._store
+        self._store = store
         made: Ledger | None = None
         if store is not None and context.block is not None:
             made = context.block.ledger_at(store.place)
@@ -280,7 +282,8 @@ class Ledger:
             self._charge_new(entry, lease)
         store = self._in_use()._store
         if claim is not None and lease is not None:
-            own = None if store is None else store_at(store.address)  # of the thread that beats
+            # of the thread that beats, and does so again soon
+            own = None if store is None else store_at(store.address, EVERY)
             claim.begin(entry, own, lease)
 
     def _charge_new(self, entry: Entry, lease: Lease | None) -> None:
@@ -364,7 +367,7 @@ class Ledger:
 
     def _note(self, entry: Entry, mark: RunMark) -> None:
         """Append a row about a run; one that was surely not written is tried again for a while."""
-        deadline = Deadline.begin()
+        deadline = Deadline.begin(None if self._store is None else self._store.patience)
         while True:
             try:
                 self._append(lambda seen, _: transactions.note(seen, entry, mark))
@@ -708,6 +711,13 @@ def _no_garbage() -> Iterator[None]:
 def _mark(what: str, entry: Entry, epoch: int, **details: Any) -> RunMark:
     """Write a row about a run, which is like no other: who lost its answer can look it up."""
     return RunMark(0, what, entry.release_id, epoch, uuid4().hex, **details)
+
+
+def open_patiently(path: str | os.PathLike[str], patience: float | None) -> Ledger:
+    """Open a ledger whose calls wait for others so many seconds at most."""
+    opened = Ledger.__new__(Ledger)
+    opened._open(store_at(path, patience), budget=None, part=None)
+    return opened
 
 
 def open_or_create(path: str | os.PathLike[str], budget: Budget | None) -> Ledger:

@@ -197,7 +197,7 @@ class _Opening:
         self._file: FileIO | None = None
         self._key = (-1, -1, -1)
 
-    def lock(self, *, new: bool) -> int:
+    def lock(self, *, new: bool, patience: float | None) -> int:
         """Open the file and wait for its lock."""
         # a pipe must not be waited for
         flags = getattr(os, "O_NONBLOCK", 0) | (os.O_RDWR | os.O_CREAT | os.O_EXCL if new else 0)
@@ -211,7 +211,7 @@ class _Opening:
                 f"{self.path} is not a file, so it cannot be a ledger. Choose another path."
             )
         self._key = found.st_dev, found.st_ino, threading.get_ident()
-        _wait(handle, self._key, self.path)
+        _wait(handle, self._key, self.path, patience)
         KEEPERS[self._key] = self
         return handle
 
@@ -228,7 +228,9 @@ class _Opening:
             self._file.close()
 
 
-def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) -> T:
+def with_locked_file(
+    path: Path, act: Callable[[int], T], *, new: bool = False, patience: float | None = None
+) -> T:
     """Open a file, which is made if it is `new`, and hold its lock while a function runs.
 
     Raises
@@ -245,12 +247,14 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
         way = "Keep the ledger in memory, dpf.Ledger(budget=...)."
         raise LedgerError(f"{why} {way}")
     opening = _Opening(path)
-    return freed_surely(lambda: act(opening.lock(new=new)), opening.close)
+    return freed_surely(lambda: act(opening.lock(new=new, patience=patience)), opening.close)
 
 
-def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
+def _wait(
+    handle: int, key: tuple[int, int, int], path: Path, patience: float | None = None
+) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
-    deadline = Deadline.begin()
+    deadline = Deadline.begin(patience)
     while not platform.HERE.try_to_lock(handle):
         if key in KEEPERS:
             raise LedgerError(

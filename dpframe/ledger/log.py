@@ -7,13 +7,14 @@ the lists that it knows, so that a charge costs the same whatever was charged be
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpframe import errors
 from dpframe.arguments import is_unicode
 from dpframe.errors import DeclarationError
+from dpframe.frozen import frozen
 from dpframe.ledger.parts import Part
 from dpframe.privacy.amounts import PrivacyLoss, Spend, float_above, float_below
 from dpframe.privacy.neighbors import Neighboring, check_neighboring
@@ -21,7 +22,7 @@ from dpframe.privacy.neighbors import Neighboring, check_neighboring
 _KEY = "protected"  # tells its row from those of entries
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Protected:
     """Whom all releases charged to one ledger protect, together.
 
@@ -91,7 +92,7 @@ class Protected:
         return f"{who} under neighboring={self.neighboring!r}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class SourceFacts:
     """What a ledger keeps of the source that a release read; all of it is public.
 
@@ -118,7 +119,7 @@ class SourceFacts:
         return SourceFacts(self.manifest, self.door, unit, self.part or later.part)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Entry:
     """One release in a ledger.
 

@@ -3,9 +3,6 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
 
@@ -143,25 +140,6 @@ HERE = Platform()
 USUAL_PATIENCE = 60.0
 """Seconds that a wait may last where nobody says how many."""
 
-_asked: ContextVar[float | None] = ContextVar("dpframe_patience", default=None)
-
-
-@contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Let every wait in this context last so many seconds at most.
-
-    Examples
-    --------
-    >>> with patience(5):
-    ...     Deadline.begin().seconds
-    5
-    """
-    outer = _asked.set(seconds)
-    try:
-        yield
-    finally:
-        _asked.reset(outer)
-
 
 class Deadline:
     """The end of one wait.
@@ -179,10 +157,9 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     @classmethod
-    def begin(cls) -> Self:
-        """Begin a wait of the patience that this context asks for."""
-        asked = _asked.get()
-        return cls(USUAL_PATIENCE if asked is None else asked)
+    def begin(cls, patience: float | None = None) -> Self:
+        """Begin a wait of so many seconds; `None`: the usual ones."""
+        return cls(USUAL_PATIENCE if patience is None else patience)
 
     @property
     def left(self) -> float:

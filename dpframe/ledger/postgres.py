@@ -15,7 +15,6 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -160,6 +159,8 @@ class LedgerTable:
     ----------
     url
         `postgresql://host/database?ledger=name`, with what else a connection needs.
+    patience
+        Seconds that a wait for others may last; `None`: the usual ones.
 
     Raises
     ------
@@ -167,8 +168,9 @@ class LedgerTable:
         If it is no such URL. No message shows it as a whole: it may hold a password.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: float | None = None) -> None:
         self.path: Path | None = None
+        self.patience = patience
         self.address = url
         self.left: object = None
         read = _read(url)
@@ -187,7 +189,9 @@ class LedgerTable:
         self._engine = create_engine(
             made, poolclass=NullPool, hide_parameters=True, pool_reset_on_return=None
         )
-        event.listen(self._engine, "do_connect", _connected)
+        # when an attempt ends, and what cuts its connection then: the event below tells neither
+        self._attempts = threading.local()
+        event.listen(self._engine, "do_connect", self._connected)
 
     def looks_like(self, left: object) -> bool:
         """Answer no: to look takes as long as to read what is new."""
@@ -196,9 +200,8 @@ class LedgerTable:
     def exists(self) -> bool:
         """Whether there is a table of its name."""
         query, name = text("SELECT to_regclass(:name) IS NOT NULL"), {"name": self._table}
-        return self._attempt(
-            _READ, lambda on: bool(on.execute(query, name).scalar_one()), Deadline.begin()
-        )
+        ends = Deadline.begin(self.patience)
+        return self._attempt(_READ, lambda on: bool(on.execute(query, name).scalar_one()), ends)
 
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a name that is taken, and a database that cannot be used."""
@@ -213,7 +216,7 @@ class LedgerTable:
         LedgerError
             If there is one of that name already, or it cannot be created.
         """
-        deadline = Deadline.begin()
+        deadline = Deadline.begin(self.patience)
 
         def made(connection: Connection) -> None:
             connection.execute(text(f"SELECT {_LIMITS}"), {"patience": _milliseconds(deadline)})
@@ -291,7 +294,7 @@ class LedgerTable:
             If the row that was seen is not there any more, or the table cannot be written.
         """
         last: list[tuple[T, Row | None]] = []
-        deadline = Deadline.begin()
+        deadline = Deadline.begin(self.patience)
 
         def appended(connection: Connection) -> None:
             held = None if claim is None else self._lease(connection, claim.release_id)
@@ -396,7 +399,7 @@ class LedgerTable:
         self, kind: _Kind, act: Callable[[Connection], T], deadline: Deadline | None = None
     ) -> T:
         """Act within a transaction that has the lock; once more where others were quicker."""
-        ends = Deadline.begin() if deadline is None else deadline
+        ends = Deadline.begin(self.patience) if deadline is None else deadline
         key = (self.place, threading.get_ident())
 
         def locked(connection: Connection) -> T:
@@ -452,7 +455,8 @@ class LedgerTable:
             for cutter in cutters:
                 cutter.close()
 
-        outer = _attempted.set((deadline, cutters))
+        outer = getattr(self._attempts, "last", None)  # which a signal may have interrupted
+        self._attempts.last = deadline, cutters
         try:
             return freed_surely(committed, free)
         except DBAPIError as error:
@@ -466,7 +470,15 @@ class LedgerTable:
         except SQLAlchemyError as error:
             raise self._unusable(LedgerError, type(error).__name__, _WAY) from None
         finally:
-            _attempted.reset(outer)
+            self._attempts.last = outer
+
+    def _connected(self, dialect: Any, _: object, given: Any, named: dict[str, Any]) -> Any:
+        """Connect, and cut the connection at the end of the attempt that needs it."""
+        deadline, cutters = self._attempts.last
+        seconds = min(int(named.get("connect_timeout", _CONNECTING)), math.ceil(deadline.left))
+        connection = dialect.connect(*given, **{**named, "connect_timeout": max(1, seconds)})
+        cutters.append(_Cutter(connection.fileno(), deadline))
+        return connection
 
     def _failure(self, error: DBAPIError, state: str | None, said: str) -> LedgerError:
         """Say what the server, or the driver, said; what it was given is not shown."""
@@ -518,19 +530,6 @@ def _read(url: str) -> URL:
     rule = "path must be a URL such as postgresql://user@host/database?ledger=visits"
     way = "In a password, write all but letters and digits as %, and two hexadecimal digits."
     raise LedgerError(f"{rule}; the one given is not shown. {way}", parameter="path") from None
-
-
-_attempted: ContextVar[tuple[Deadline, list[_Cutter]]] = ContextVar("dpframe_attempted")
-"""When an attempt ends, and what cuts its connection then."""
-
-
-def _connected(dialect: Any, _: object, given: Any, named: dict[str, Any]) -> Any:
-    """Connect to a server, and cut the connection at the end of the attempt that needs it."""
-    deadline, cutters = _attempted.get()
-    seconds = min(int(named.get("connect_timeout", _CONNECTING)), math.ceil(deadline.left))
-    connection = dialect.connect(*given, **{**named, "connect_timeout": max(1, seconds)})
-    cutters.append(_Cutter(connection.fileno(), deadline))
-    return connection
 
 
 def _milliseconds(deadline: Deadline) -> str:

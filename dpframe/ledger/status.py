@@ -3,13 +3,14 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.errors import BudgetExceededError
+from dpframe.frozen import frozen
 from dpframe.html import budget_html, budget_text, floor, noise_left, percent, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
@@ -24,7 +25,7 @@ _FIRST = ("released_at", "what", "mechanism")
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class BudgetStatus:
     """What is spent of a budget and what is left.
 

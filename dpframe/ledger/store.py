@@ -37,6 +37,10 @@ class Store(Protocol):
         """The path that opens it again, which no message shows."""
 
     @property
+    def patience(self) -> float | None:
+        """Seconds that a wait for others may last; `None`: the usual ones."""
+
+    @property
     def left(self) -> object:
         """How it looked after it was last used; `None` where that does not tell."""
 
@@ -79,8 +83,8 @@ class Store(Protocol):
         """Let a lease last so many seconds from now; 0: it has ended. `False`: it was taken."""
 
 
-def store_at(path: object) -> Store:
-    """Return the store that a path names; nothing is opened yet.
+def store_at(path: object, patience: float | None = None) -> Store:
+    """Return the store that a path names, which waits for others so long; nothing is opened yet.
 
     Raises
     ------
@@ -96,13 +100,13 @@ def store_at(path: object) -> Store:
         way = "For a ledger in memory, give budget= alone."
         raise DeclarationError.about("path", "must be the path of a file", path, way)
     if is_url(text):
-        return _table_at(text)
+        return _table_at(text, patience)
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
         rule = f"path must be one that this system can write, got path={text!a}."
         raise LedgerError(rule, parameter="path", value=text) from None
-    return LedgerFile(Path(text))
+    return LedgerFile(Path(text), patience)
 
 
 def is_url(path: object) -> bool:
@@ -116,7 +120,7 @@ def is_url(path: object) -> bool:
     return isinstance(path, str | os.PathLike) and bool(_URL.match(str(os.fspath(path))))
 
 
-def _table_at(url: str) -> Store:
+def _table_at(url: str, patience: float | None) -> Store:
     kind, mark, _ = url.partition("://")
     if not mark or kind not in _KINDS:
         rule = "path must be that of a file, or a URL that begins with postgresql://, as a text"
@@ -124,7 +128,7 @@ def _table_at(url: str) -> Store:
     try:
         from dpframe.ledger.postgres import LedgerTable  # optional, and slow to import
 
-        return LedgerTable(url)
+        return LedgerTable(url, patience)
     except ImportError as error:
         raise DPFrameError(
             "ledgers in PostgreSQL need SQLAlchemy and psycopg, which are not installed: "

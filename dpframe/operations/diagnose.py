@@ -5,7 +5,7 @@ frame is wanted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpframe.engines.base import UNREAD
 from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.engines.steps import LabelTrace, RowTrace
 from dpframe.errors import STOPS, DPFrameError, QueryError
+from dpframe.frozen import frozen
 from dpframe.operations.discover import label_task
 from dpframe.operations.lines import (
     Line,
@@ -127,7 +128,7 @@ def diagnose(
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Look:
     """What is read, what is made of it, and what is asked of which groups."""
 

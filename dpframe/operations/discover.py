@@ -7,7 +7,7 @@ nothing besides.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
+from dpframe.frozen import frozen
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
@@ -59,7 +60,7 @@ _PUBLISHED = "Rows are independent, given that they were published."
 _NO_NUMBERS = "There are no numbers: the labels alone were published."
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Rounds:
     """What is measured to find a set of labels, round by round.
 
@@ -80,7 +81,7 @@ class Rounds:
         return [self.first, *map(self.others, before)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Labels(Operation):
     """Labels to be found, with the number of units on each, or the round in which it was found.
 
@@ -130,16 +131,15 @@ class Labels(Operation):
     def _expected(self) -> dict[str, Any]:
         """Say what to expect of one mechanism; of a set, in the last round."""
         threshold = self.threshold
-        deviation = threshold.law.standard_deviation(threshold.scale)
-        one = threshold.weights[0] if threshold.weights else 1
-        sizes = _sizes_found(threshold, one)
-        if threshold.weights:
-            full = _sizes_found(threshold, threshold.weights[-1])
+        deviation = self._deviation
+        sizes = _sizes_found(threshold, 1)
+        if not self.wanted.counts:
+            full = _sizes_found(threshold, threshold.labels)
             sizes |= {f"{name}_full": size for name, size in full.items()}
         return {
-            "threshold": threshold.least / one if threshold.weights else threshold.least,
-            "sigma": threshold.scale / one,
-            "std_error": deviation / one,
+            "threshold": threshold.least_units,
+            "sigma": threshold.sigma,
+            "std_error": deviation,
             **sizes,
             **self.outlook(),
             "extra_delta": float(self.loss.delta),
@@ -149,7 +149,7 @@ class Labels(Operation):
         """Find the worst unit of each round."""
         check_rows(self.declaration, self.tasks)
         rounds = [
-            LabelRound(one.law, one.scale, one.least, _weights(one))
+            LabelRound(one.law, one.scale, one.least, self._weights(one))
             for one in self.threshold.rounds
         ]
         neighboring, spend = self.declaration.neighboring, self.spend
@@ -157,11 +157,17 @@ class Labels(Operation):
             require_together(rounds[0], neighboring, spend.amount, exact(spend.delta))
         return Witness(worst_labels(rounds, neighboring))
 
+    def _weights(self, threshold: LabelThreshold) -> dict[int, int]:
+        """Return what each label of a unit counts for, by how many it has."""
+        if self.wanted.counts:  # with fewer labels, it moves and shows less
+            return {threshold.labels: threshold.weights[0]}
+        return dict(enumerate(threshold.weights, 1))
+
     def measure(self, frame: Frame, context: Context) -> LabelCounts | Rounds:
-        """Count the units of all labels; of a set, in the first round."""
+        """Count the units of all labels, in parts; of a set, in the first round."""
         counted = self.engine.labels(frame, self.task, context)
         if self.wanted.counts:
-            return counted
+            return replace(counted, units=counted.units * self.threshold.weights[0])
         return Rounds(counted, lambda found: self._left(frame, found, context))
 
     def _left(self, frame: Frame, found: LabelCounts, context: Context) -> LabelCounts:
@@ -202,8 +208,9 @@ class Labels(Operation):
             mechanism=self._mechanism_part(),
             covariance=_PUBLISHED if counts else _NO_NUMBERS,
         )
+        parts = self.threshold.weights[0] if counts else 1
         return lambda published, ledger: _certify_labels(
-            published, axes, replace(record, ledger=ledger), context.new_id()
+            _in_units(published, parts), axes, replace(record, ledger=ledger), context.new_id()
         )
 
     def _mechanism_part(self) -> ThresholdPart | SetPart:
@@ -217,8 +224,9 @@ class Labels(Operation):
                 self.mechanism,
                 title,
                 law,
-                scales={_BLOCK: threshold.scale},
-                threshold=threshold.least,
+                scales={_BLOCK: threshold.sigma},
+                threshold=threshold.least_units,
+                parts=threshold.weights[0],
                 max_labels=threshold.labels,
                 dtypes=dtypes,
                 max_length=longest,
@@ -236,10 +244,14 @@ class Labels(Operation):
             max_length=longest,
         )
 
+    @property
+    def _deviation(self) -> float:
+        """The standard deviation of the noise, in units."""
+        return self.threshold.law.standard_deviation(self.threshold.sigma)
+
     def _units_part(self) -> ColumnPart:
         """Describe the noisy numbers of units."""
-        scale = self.threshold.scale
-        deviation = self.threshold.law.standard_deviation(scale)
+        scale, deviation = self.threshold.sigma, self._deviation
         return ColumnPart(
             kind="count",
             name="units",
@@ -252,13 +264,6 @@ class Labels(Operation):
             std_error=deviation,
             features={ROWS: FeaturePart(None, {_BLOCK: deviation})},
         )
-
-
-def _weights(threshold: LabelThreshold) -> dict[int, int]:
-    """Return what each label of a unit counts for, by how many it has."""
-    if threshold.weights:
-        return dict(enumerate(threshold.weights, 1))
-    return {threshold.labels: 1}  # with fewer labels, it moves and shows less
 
 
 def plan_labels(
@@ -318,7 +323,7 @@ def plan_labels(
             spend=spend,
             loss=threshold.loss,
             wanted=wanted,
-            task=replace(task, weights=threshold.weights),
+            task=task if wanted.counts else replace(task, weights=threshold.weights),
             threshold=threshold,
         )
         for name, threshold in found
@@ -434,9 +439,9 @@ def _rest(spend: Spend, delta: float, extra: Fraction) -> Spend:
     return replace(spend, delta=below(exact(delta) - extra))
 
 
-def _sizes_found(threshold: LabelThreshold, weight: int = 1) -> dict[str, int]:
-    """Say how many units of a weight a label takes to be found, by probability."""
-    return {f"found_{q:.0%}"[:-1]: threshold.size_published(q, weight) for q in _CHANCES}
+def _sizes_found(threshold: LabelThreshold, labels: int) -> dict[str, int]:
+    """Say how many units with so many labels a label takes to be found, by probability."""
+    return {f"found_{q:.0%}"[:-1]: threshold.size_published(q, labels) for q in _CHANCES}
 
 
 def _publish_labels(found: LabelCounts, threshold: LabelThreshold, context: Context) -> LabelCounts:
@@ -450,6 +455,11 @@ def _publish_labels(found: LabelCounts, threshold: LabelThreshold, context: Cont
 def _of_rows(found: LabelCounts, rows: np.ndarray) -> LabelCounts:
     """Return some of the labels."""
     return LabelCounts(tuple(column[rows] for column in found.labels), found.units[rows])
+
+
+def _in_units(found: LabelCounts, parts: int) -> LabelCounts:
+    """Round numbers in an odd number of parts of a unit to whole units."""
+    return LabelCounts(found.labels, (found.units + parts // 2) // parts)
 
 
 def _in_round(found: LabelCounts, number: int) -> LabelCounts:

@@ -1,13 +1,14 @@
 """The lines of a diagnosis: each row stands at the line that drops it, or is counted."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, assert_never
 
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.steps import RowTrace, Step, Trace
+from dpframe.frozen import frozen
 from dpframe.operations.hints import bounds_hint, ids_hint, in_short, key_hint, where_hint
 from dpframe.operations.record import UNWANTED, outside_of, unlike
 from dpframe.plan.columns import OutputColumn
@@ -18,7 +19,7 @@ from dpframe.queries.tasks import BinAxis, Cells, RowWeights
 from dpframe.queries.where import Condition
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Line:
     """A line of a diagnosis: how many rows it is about, of how many, and what is left then."""
 
@@ -31,7 +32,7 @@ class Line:
     hint: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Words:
     """What the lines of a diagnosis are called by.
 

@@ -10,7 +10,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -40,6 +40,7 @@ from dpframe.errors import (
     QueryError,
     ReleaseError,
 )
+from dpframe.frozen import frozen
 from dpframe.ledger.leases import RunPausedError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, SourceFacts
@@ -58,7 +59,7 @@ except PackageNotFoundError:  # a source tree that is not installed
     VERSION, LIBRARY = "0+unknown", "dpframe"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Operation(ABC):
     """A release that was checked and planned, of any kind.
 

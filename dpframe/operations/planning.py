@@ -1,7 +1,7 @@
 """A release at once, or one that is planned and shown before anything is spent, then made so."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_matches, declaration_of
 from dpframe.errors import CalibrationError, DeclarationError, DPFrameError, QueryError
+from dpframe.frozen import frozen
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import Operation, check_recorded, entry_of, make_release
 from dpframe.operations.select import plan_quantiles
@@ -36,7 +37,7 @@ _WORTH_TELLING = 0.8
 """Of the error as planned: what leaves more than that is no advice."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class PlanRequest:
     """What is asked of a frame, as it was given."""
 
@@ -50,7 +51,7 @@ class PlanRequest:
     graph: object = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ReleasePlan:
     """A release that was planned and checked: what it costs, and how accurate it will be.
 

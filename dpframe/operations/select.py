@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import cast
@@ -24,6 +24,7 @@ from dpframe.engines import Frame
 from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
@@ -61,7 +62,7 @@ _BITS_OF_INTEGERS = 51
 _PARTS_OF_ENDS = 1024  # values outside of the bounds are in the first and last bin
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Bins:
     """What is selected among.
 
@@ -80,7 +81,7 @@ class Bins:
     parts: np.ndarray
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class SelectedQuantiles(Operation):
     """Quantiles to be selected.
 

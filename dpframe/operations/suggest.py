@@ -6,7 +6,7 @@ and errors are computed from what came out.
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Self, assert_never, get_args
 
@@ -21,6 +21,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.engines.capping import binding
 from dpframe.engines.declared import SINGLE
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.tables import PlannedTables, plan_tables
@@ -52,7 +53,7 @@ _KINDS: tuple[SizeKind, ...] = get_args(SizeKind)
 _SAME_GROUPS = "Ask for the count of the same groups, query=dpf.count(by=...), and use its cap."
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Suggestion(PlannedTables):
     """A histogram from which caps or bounds are suggested."""
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self, cast, get_args
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpframe.engines import Engine, Frame
 from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import CalibrationError, QueryError, of_query, quote
+from dpframe.frozen import frozen
 from dpframe.inference.intervals import half_width as width_of
 from dpframe.inference.intervals import unknown_cells
 from dpframe.inference.ranges import least_squares
@@ -53,7 +54,7 @@ PER_ROWS = frozenset({"1 / rows", "1 / weighted total"})
 _CONSISTENT = "consistent"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Denoisings:
     """How the tables of a release are to be denoised.
 
@@ -151,7 +152,7 @@ def _describe(plan: Plan, table: Table) -> list[Described]:
     ]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class PlannedTables(Operation):
     """Tables of one query or several, released together.
 

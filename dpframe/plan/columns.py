@@ -1,7 +1,7 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias, cast
 
@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import Bounds
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.queries.conditions import met, present, surely
 from dpframe.queries.edges import BITS, Grid, Moment, Ticks, microseconds, ticks_of
 from dpframe.queries.query import OutputSpec
@@ -61,7 +62,7 @@ EVERYONE = SourceKey()
 """All rows of a cell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class OutputColumn:
     """A column of a released frame.
 

@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from dpframe.checker.measured import BlockNoise
 from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import Budget, Spend, below, exact, round_up
 from dpframe.privacy.gaussian import classical_mu, gaussian_mu, pure_of_mu
 from dpframe.privacy.laplace import pure_of_rho
@@ -36,7 +37,7 @@ _ORDINARY = 2**20, 2.0**39  # with factors and scales up to these, no product is
 _SMALL = 2**11  # cells of the designs of which many are kept
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class NoisyDesign:
     """Integers that are measured together, with their noise; equal to itself alone.
 

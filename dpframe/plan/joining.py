@@ -1,7 +1,7 @@
 """Which queries of a release can be measured as one."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import of_query
+from dpframe.frozen import frozen
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.sensitivity import Reach
 from dpframe.queries.aggregate import Joint
@@ -37,7 +38,7 @@ class Pool(NamedTuple):
     across: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Joining:
     """The queries of a release, resolved on their own, and which can be measured as one.
 

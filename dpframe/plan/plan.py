@@ -12,13 +12,14 @@ for pure noise.
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
 from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CalibrationError, DPFrameError
+from dpframe.frozen import frozen
 from dpframe.plan.designs import (
     NoisyDesign,
     allowance_of,
@@ -47,7 +48,7 @@ _NO_VARIANCE = 2.0**-1074  # the least float: noise that is always 0 errs less t
 _SAME = 1.002  # times the error alone, at most, that a query has where parts are pooled
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Plan:
     """A release that is ready to be charged and made.
 
@@ -223,7 +224,7 @@ def _best_look(shared: Sequence["_Sharing"]) -> "_Sharing":
     return others[0] if ratio <= _LOOK_ERROR else best
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Measured:
     """Tables that are measured as one, with noise for a part of what is allowed."""
 
@@ -266,7 +267,7 @@ def _ratio(error: float, alone: float) -> float:
     return error / alone if alone else math.inf
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Planning:
     """What is planned for one law of noise after the other."""
 
@@ -303,7 +304,7 @@ class _Planning:
         return larger if rho_of_laplace(larger.allowed, step) <= self.spend.amount else sharing
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Sharing:
     """Queries that share what is allowed for noise of one law."""
 

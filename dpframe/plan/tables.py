@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count
 from typing import TypedDict
 
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.plan.cells import cells_of, known_rows
 from dpframe.plan.columns import (
     EVERYONE,
@@ -34,7 +35,7 @@ from dpframe.strategies.domain import Dimension, Domain
 _LEAST_BITS = 16  # of a value, so that sums of many stay in 64
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Table:
     """A query, resolved against public facts.
 
@@ -217,7 +218,7 @@ def table_of(
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class TableName:
     """The name of one of the tables that a query asks for: that of the query, and columns."""
 

@@ -1,7 +1,6 @@
 """The tidy frame of a figure: released cells with the ends of their intervals, and their places."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from numbers import Real
 from typing import Any
@@ -16,6 +15,7 @@ from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.derived.columns import no_total
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
+from dpframe.frozen import frozen
 from dpframe.inference.intervals import intervals_of
 from dpframe.inference.joint_errors import check_sampled, widen
 from dpframe.inference.ranges import (
@@ -59,7 +59,7 @@ def _dates() -> Any:
     return dates
 
 
-@dataclass(frozen=True)
+@frozen
 class Scale:
     """The meaning of the numbers along an axis: `unit` of durations, `zone` of dates."""
 
@@ -107,7 +107,7 @@ def to_numbers(columns: Sequence[pd.Series | pd.Index]) -> tuple[list[np.ndarray
     return [np.asarray(c.to_numpy(np.float64, na_value=np.nan)) for c in columns], NUMBERS
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Drawn:
     """One column, ready to be drawn.
 
@@ -327,7 +327,7 @@ def _with_arrows(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(**cells[shown].clip(first - beyond, last + beyond), **arrows)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Places:
     """Where keys stand along an axis.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle, islice
 from textwrap import fill
 from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
@@ -15,6 +15,7 @@ from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.mechanism_parts import ThresholdPart
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
 from dpframe.public import did_you_mean, public_call
@@ -48,7 +49,7 @@ _SPREAD = {"bar": 1, "barh": 1, "points": 0.5, "forest": 0.5, "histogram": 1, "l
 """How much of the room of a key the series of a panel take."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Series:
     """Cells in one look: a color, and what tells it from others without colors."""
 
@@ -57,7 +58,7 @@ class Series:
     look: _Look
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Panel:
     """What is drawn on one pair of axes.
 

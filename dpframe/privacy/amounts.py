@@ -8,7 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
 from dpframe.errors import CalibrationError, quote
+from dpframe.frozen import frozen
 
 Amount: TypeAlias = float | Fraction | Decimal | str
 """What an amount may be given as: a number, or a text such as "1/12"."""
@@ -216,7 +217,7 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     return exact(number)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(slots=True)
 class Budget:
     """A total privacy budget: everything released together is (epsilon, delta)-DP.
 
@@ -276,7 +277,7 @@ def _check_discovery(value: object, delta: float) -> float:
     return below(exact(number))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Spend:
     """How much one release may use, as it was given: exactly one of epsilon, mu, rho and share.
 
@@ -320,7 +321,7 @@ class Spend:
         return float_above(self.amount)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class PrivacyLoss:
     """What a release costs: a pure `epsilon`, beside Gaussian `mu`, beside a plain `delta`.
 

@@ -8,7 +8,6 @@ of all coordinates is independent, a group is no more than its coordinates.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -17,6 +16,7 @@ import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
 from dpframe.privacy.noise import check_scale
 from dpframe.privacy.noise_sum import NoiseSum
@@ -25,7 +25,7 @@ from dpframe.privacy.sensitivity import Inside, Norm
 _ROOT2 = math.sqrt(2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Allowance:
     """The most a release may lose: `mu_squared` with Gaussian noise, `epsilon` with pure noise."""
 

@@ -1,11 +1,11 @@
 """Who is protected: the neighboring relation, and how much of a frame one privacy unit may fill."""
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
 from dpframe.errors import DeclarationError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import WRITTEN, as_number
 
 Neighboring = Literal["add_remove", "replace"]
@@ -28,7 +28,7 @@ EACH_ROW: Final = EachRow.EACH_ROW
 _LIMITS = ("rows", "groups", "rows_per_group")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Caps:
     """How much of a frame one privacy unit may fill; `None`: no limit.
 

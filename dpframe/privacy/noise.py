@@ -54,7 +54,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -64,6 +63,7 @@ import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
+from dpframe.frozen import frozen
 
 STRIP_BITS = 6
 """A strip is 2**-6 wide."""
@@ -72,7 +72,7 @@ MARGIN = 2.0**-16
 _CELLS = 1 << 16  # of the table that a draw looks up first
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Curve:
     """A multiple of the density of Z, `f(z) = peak * exp(-energy(z))`, even and falling in |z|.
 
@@ -129,7 +129,7 @@ def half(_: float, bits: int) -> tuple[int, int]:
     return (1 << bits) // 2, ((1 << bits) + 1) // 2
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class StripTable:
     """The cells of a curve: free ones first, then tested ones, then spare ones, then the tail's.
 

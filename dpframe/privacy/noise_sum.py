@@ -1,11 +1,12 @@
 """Sums of noises of several blocks: what is known of them before a law is."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TypeVar
 
 import numpy as np
+
+from dpframe.frozen import frozen
 
 Groups = Collection[tuple[str, ...]]
 """Names of blocks whose noise is drawn together."""
@@ -26,7 +27,7 @@ def _moves(part: Value) -> bool:
     return part != 0 if isinstance(part, float) else bool(np.any(part))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Shares:
     """Sums `a x_i - b sum_j x_j` of the noise of cells x_i over the cells j of a group.
 
@@ -50,7 +51,7 @@ class Shares:
     common: Collection[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class NoiseSum:
     """A sum `sum_b c_b Y_b` of the noises of several blocks.
 

@@ -23,12 +23,13 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple, assert_never
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
 from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, mu_of_pure, pure_of_mu
@@ -62,7 +63,7 @@ class Spare(NamedTuple):
 NOTHING = Spare(Fraction(0), Fraction(0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class PurePot:
     """Sums epsilon. No Gaussian loss fits.
 
@@ -84,7 +85,7 @@ class PurePot:
         return Spare(Fraction(0), left)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class GaussianPot:
     """Sums mu^2 of Gaussian differential privacy.
 
@@ -109,7 +110,7 @@ class GaussianPot:
         return Spare(left, _pure_of_mu_squared(left))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class RenyiPot:
     """Sums Renyi divergences of one order.
 
@@ -156,7 +157,7 @@ class Priced(NamedTuple):
     prices: tuple[Fraction | None, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Pots:
     """The pots of a ledger, settled when it is made and by its first charge, and what is in them.
 
@@ -359,7 +360,7 @@ class Pots:
         return Fraction(1) if found is None else found[1] / found[0].limit
 
 
-@dataclass(frozen=True)
+@frozen
 class PotsOfParts(Pots):
     """The pots of several parts of the data, for what is charged to each of them.
 

@@ -41,7 +41,6 @@ parts, and in no other: neighbors stay neighbors. A part stands for the value of
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
@@ -50,6 +49,7 @@ import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import float_above
 from dpframe.privacy.laplace import LAPLACE_CURVE
 from dpframe.privacy.neighbors import Neighboring
@@ -122,7 +122,7 @@ def steps_of(quantiles: Sequence[Fraction]) -> list[Pick]:
     return sorted(between(0, len(ends) - 1, 0), key=lambda step: step.level)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Selection:
     """Selections that find some quantiles in every group.
 

@@ -26,18 +26,18 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, assert_never
 
+from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps, Neighboring
 
 Corners = tuple[tuple[int, ...], ...]
 """Corners of the convex set of what a row adds to some coordinates."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Footprint:
     """What one row can add to some of the measured coordinates of its cell.
 
@@ -56,7 +56,7 @@ class Footprint:
     parts: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Sparse:
     """What one row can add to coordinates of one kind, of which it has at most a few.
 
@@ -79,7 +79,7 @@ class Sparse:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Exclusive:
     """What one row can add to parts that exclude each other: it is in one of them at most.
 
@@ -99,7 +99,7 @@ Parts = Sequence[Footprint | Sparse | Exclusive]
 """What one row can add to all measured coordinates, in parts that share none of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Kernel:
     """What rows have in common whose cells are measured together.
 
@@ -125,7 +125,7 @@ Scale = TypeVar("Scale", Fraction, float)
 Norm = Literal[1, 2]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class UnitPair:
     """Rows of two units in one cell, or in two cells that are measured together.
 
@@ -179,7 +179,7 @@ def pairs_of_units(norm: Norm, a: int, b: int, kernel: Kernel | None) -> list[Un
 _MOST_ROWS = 2**60  # of a unit: what they add stays in 64 bits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Reach:
     """How much of the cells one unit can fill.
 

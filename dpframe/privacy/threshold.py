@@ -20,6 +20,10 @@ releases add up as those of the noise do, and their extra deltas add up. Where l
 the weights are those of b, and `d = 1 - P^k` as well: the larger of `1 - P^a` and `1 - P^b`, not
 their sum. (Korolova, Kenthapadi, Mishra and Ntoulas 2009.)
 
+**Parts.** Gaussian noise is drawn in parts of a unit, and what reaches T is then rounded to whole
+units. The number of parts is odd: so no part lies between two whole numbers, and the noise is what
+whole numbers would have had. T is nearer to the exact one by half a unit, on average.
+
 **Alone.** A unit that adds labels of its own moves fewer counts. So Gaussian noise that is charged
 to no ledger has all of delta, and so does the threshold: see `delta_together`. (Wilkins, Kifer,
 Zhang and Karrer 2024.)
@@ -33,12 +37,13 @@ of the next, where units have room for others. (Swanberg, Desfontaines and Haney
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from dpframe.errors import CalibrationError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import PrivacyLoss, float_below, least_integer, round_up
 from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.law import Allowance, Law
@@ -47,7 +52,7 @@ from dpframe.privacy.neighbors import Neighboring
 _PARTS = 50  # of a delta that noise and threshold share, where what is charged adds up
 _PARTS_OF_SETS = 10  # thresholds of weights take longer to find
 
-_LEAST = 2  # with 1, nothing would be hidden of a label of one unit but by noise below 0
+_PARTS_OF_UNIT = 125  # odd, see above; thresholds are multiples of .008
 _MARGIN = 2.0**-36  # tails err by less than 2**-39
 _LEAST_TAIL = 2.0**-1000  # smaller ones lose digits
 _MOST_SCALE = 2.0**50  # noise and counts stay far within 64 bits
@@ -60,7 +65,7 @@ ROUND_PARTS = Fraction(1, 20), Fraction(3, 20), Fraction(16, 20)
 """Parts of what noise and thresholds of a set may cost, by round."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class LabelThreshold:
     """Noise for counts of units, and the least noisy count that is published.
 
@@ -71,13 +76,13 @@ class LabelThreshold:
     scale
         Its scale.
     least
-        T: labels with a noisy count of T or more are published.
+        T: labels with a noisy sum of weights of T or more are published.
     labels
         k, how many labels a unit is counted for at most.
     allowed
         What the noise is charged as: mu^2 of Gaussian, epsilon of Laplace noise.
     weights
-        Of sets, what each label of a unit counts for, by how many it keeps; of counts none: 1.
+        What each label of a unit counts for, by how many it keeps; of counts, one for all.
     before
         Thresholds of the earlier rounds of a set.
     """
@@ -87,7 +92,7 @@ class LabelThreshold:
     least: int
     labels: int
     allowed: Fraction
-    weights: tuple[int, ...] = ()
+    weights: tuple[int, ...] = (1,)
     before: tuple["LabelThreshold", ...] = ()
 
     @property
@@ -96,10 +101,23 @@ class LabelThreshold:
         return (*self.before, self)
 
     @property
+    def least_units(self) -> float:
+        """T, in units that have one label."""
+        return self.least / self.weights[0]
+
+    @property
+    def sigma(self) -> float:
+        """The scale, in units that have one label."""
+        return self.scale / self.weights[0]
+
+    @property
     def order(self) -> tuple[float, float]:
-        """What is least for the smallest groups of units that have k labels: T, then the scale."""
-        weight = self.weights[-1] if self.weights else 1
-        return self.least / weight, self.scale / weight
+        """What is least for the smallest groups of units that have k labels: T, then the scale.
+
+        All noise is rounded: what reaches T lies above `T - 1/2`.
+        """
+        weight = self.weights[-1]
+        return (self.least - 0.5) / weight, self.scale / weight
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -112,19 +130,20 @@ class LabelThreshold:
         """`1 - P^k`, rounded up: that a label is published which one unit alone has."""
         return extra_delta(self.law, self.scale, self.least, self.labels, self.weights)
 
-    def chance_published(self, units: np.ndarray | int) -> np.ndarray:
-        """Return the probability that labels with so many units are published."""
-        return self.law.at_least(self.scale, self.least - np.asarray(units))
+    def chance_published(self, units: int, labels: int = 1) -> float:
+        """Return the probability that a label of units with so many labels is published."""
+        weight = self.weights[min(labels, len(self.weights)) - 1]
+        return float(self.law.at_least(self.scale, self.least - units * weight))
 
-    def size_published(self, probability: float, weight: int = 1) -> int:
+    def size_published(self, probability: float, labels: int = 1) -> int:
         """Return the smallest number of units that is published with at least a probability.
 
         Parameters
         ----------
         probability
             The probability, in (0, 1).
-        weight
-            What the label counts for with each of them.
+        labels
+            How many labels each of them has.
 
         Examples
         --------
@@ -133,12 +152,20 @@ class LabelThreshold:
         >>> [found.size_published(probability) for probability in (0.05, 0.5, 0.95)]
         [13, 15, 17]
         """
-        return least_integer(lambda n: bool(self.chance_published(n * weight) >= probability), 1)
+        return least_integer(lambda n: self.chance_published(n, labels) >= probability, 1)
 
 
 def counts_moved(labels: int, neighboring: Neighboring) -> int:
     """Return how many counts of units one unit can move by 1: of a replaced one, all of both."""
     return labels if neighboring == "add_remove" else 2 * labels
+
+
+def parts_of_unit(law: Law) -> int:
+    """Return in how many parts of a unit noise of a law is drawn for counts.
+
+    Laplace noise in parts is wider than that of whole numbers.
+    """
+    return 1 if law.norm == 1 else _PARTS_OF_UNIT
 
 
 def weights_of(law: Law, labels: int) -> tuple[int, ...]:
@@ -158,23 +185,23 @@ def weights_of(law: Law, labels: int) -> tuple[int, ...]:
 
 
 def extra_delta(
-    law: Law, scale: float, least: int, labels: int, weights: tuple[int, ...] = ()
+    law: Law, scale: float, least: int, labels: int, weights: tuple[int, ...] = (1,)
 ) -> Fraction:
     """Bound the probability that one of k labels of a single unit is published, from above.
 
-    It is ``1 - P^k`` with ``P = P(Y <= T - 2)``: with `n + Y >= T`, noise of `T - 1` publishes. Of
-    weights it is the largest ``1 - P(Y <= T - 1 - w_m)^m`` of all m from 1 to k.
+    It is the largest ``1 - P(Y <= T - 1 - w_m)^m`` of all m from 1 to k, of counts that of k: with
+    `w + Y >= T`, noise of `T - w` publishes.
 
     Parameters
     ----------
     law, scale
         The noise Y.
     least
-        T, at least 2.
+        T, above the weights.
     labels
         k.
     weights
-        w_1 to w_k of a set.
+        w_1 to w_k of a set, or that of all counts.
 
     Examples
     --------
@@ -182,8 +209,8 @@ def extra_delta(
     >>> float(extra_delta(LAPLACE, 1.0, 15, 1)) <= 1e-6 < float(extra_delta(LAPLACE, 1.0, 14, 1))
     True
     """
-    lone = np.array(weights or (1,), np.int64)
-    many = np.arange(1, labels + 1) if weights else np.array([labels])
+    lone = np.array(weights, np.int64)
+    many = np.arange(labels - len(weights), labels) + 1
     tails = np.maximum(law.at_least(scale, least - lone), _LEAST_TAIL) * (1 + _MARGIN)
     if (tails >= 1).any():
         return Fraction(1)
@@ -224,10 +251,10 @@ def threshold_of(
 ) -> LabelThreshold:
     """Find the least threshold for some loss and extra delta.
 
-    The scale s is the smallest float for which ``m / s^p <= allowed`` exactly, m the number of
-    counts that move by 1, p the norm of the law; then T is the smallest integer, 2 or more, whose
-    `extra_delta` is at most delta. In a set, m is what one weight of 2^20 moves, or two if a unit
-    is replaced: ``2^20p`` or ``2 * 2^20p``.
+    The scale s is the smallest float for which ``m w_1^p / s^p <= allowed`` exactly, m the number
+    of counts that move by w_1, p the norm of the law; then T is the smallest integer above w_1
+    whose `extra_delta` is at most delta. In a set, what moves is at most one weight w_1, or two if
+    a unit is replaced.
 
     Parameters
     ----------
@@ -242,7 +269,7 @@ def threshold_of(
     neighboring
         The neighboring relation.
     weights
-        Those of `weights_of`, in a set.
+        Those of `weights_of`, in a set; of counts, `parts_of_unit`.
 
     Raises
     ------
@@ -255,20 +282,21 @@ def threshold_of(
     >>> threshold_of(LAPLACE, Fraction(1), Fraction(1, 10**6), 1, "add_remove").least
     15
     """
-    counts = Fraction(counts_moved(1 if weights else labels, neighboring))
-    if weights:
-        counts *= weights[0] ** law.norm
-    if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
-        most, way_out = ("2**30", "") if weights else ("2**50", ", or declare a smaller max_groups")
-        why = f"the noise needed has a scale above {most} units"
+    way_out = "" if weights else ", or declare a smaller max_groups"
+    moved = counts_moved(1 if weights else labels, neighboring)
+    weights = weights or (parts_of_unit(law),)
+    distance = Fraction(moved * weights[0] ** law.norm)
+    if distance / allowed > Fraction(_MOST_SCALE) ** law.norm:
+        why = f"the noise needed has a scale above {_MOST_SCALE / weights[0]:.2g} units"
         raise CalibrationError(f"{why}. Spend more{way_out}.")
     if delta < 2 * labels * Fraction(_LEAST_TAIL):
         rule = "the extra delta of finding labels must be at least 2**-999 for each label of a unit"
         way_out = "Give a tenth of delta, for instance."
         raise CalibrationError(f"{rule}, got about {float(delta):g}. {way_out}")
-    start = float(counts / allowed) ** (1 / law.norm)
-    scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)
-    least = least_integer(lambda t: extra_delta(law, scale, t, labels, weights) <= delta, _LEAST)
+    start = float(distance / allowed) ** (1 / law.norm)
+    scale = round_up(start, lambda s: distance <= allowed * Fraction(s) ** law.norm)
+    first = weights[0] + 1  # so that noise above 0 alone shows a label of one unit
+    least = least_integer(lambda t: extra_delta(law, scale, t, labels, weights) <= delta, first)
     return LabelThreshold(law, scale, least, labels, allowed, weights)
 
 
@@ -279,8 +307,8 @@ def delta_together(threshold: LabelThreshold, neighboring: Neighboring, epsilon:
 
         max_s 1 - P^min(s, k) + delta(epsilon + min(s, k) log(P), sqrt(m - s) / scale) ,
 
-    where ``P = P(Y <= T - 2)`` and delta is the curve of Gaussian noise. That of s = 0 is left out:
-    the scale is for it.
+    where P is the probability that a label of one unit is hidden, and delta the curve of Gaussian
+    noise. That of s = 0 is left out: the scale is for it.
 
     Examples
     --------
@@ -296,12 +324,12 @@ def delta_together(threshold: LabelThreshold, neighboring: Neighboring, epsilon:
     moved = counts_moved(threshold.labels, neighboring)
     alone = np.arange(1, moved + 1)
     hidden = np.minimum(alone, threshold.labels)
-    tail = float(threshold.chance_published(1))
+    tail = threshold.chance_published(1)
     if tail >= 1 - _MARGIN:
         return 1.0
     log_hidden = math.log1p(-max(tail, _LEAST_TAIL) * (1 + _MARGIN))
     left = epsilon + hidden * log_hidden
-    mu = np.sqrt(moved - alone) / threshold.scale
+    mu = np.sqrt(moved - alone) / threshold.sigma
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(mu > 0, left / mu, np.copysign(np.inf, left))
     above = special.ndtr(mu / 2 - ratio)
@@ -326,8 +354,8 @@ def threshold_alone(
     --------
     >>> from dpframe.privacy.laws import GAUSSIAN
     >>> delta = Fraction(1, 10**6)
-    >>> threshold_alone(GAUSSIAN, Fraction(1), delta, 3, "add_remove").least
-    38
+    >>> threshold_alone(GAUSSIAN, Fraction(1), delta, 3, "add_remove").least_units
+    37.384
     """
     allowed = law.movement_allowed(_left(epsilon, delta))
     if not allowed:
@@ -378,8 +406,8 @@ def best_split(
     >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
     >>> delta = Fraction(1, 10**6)
     >>> facts = {"labels": 3, "neighboring": "add_remove", "most": delta}
-    >>> [best_split(law, Fraction(1), delta, **facts).least for law in (LAPLACE, GAUSSIAN)]
-    [45, 41]
+    >>> [best_split(law, Fraction(1), delta, **facts).least_units for law in (LAPLACE, GAUSSIAN)]
+    [45.0, 39.576]
     """
     find, steps = (set_threshold_of, _PARTS_OF_SETS) if sets else (threshold_of, _PARTS)
     parts = range(1, steps) if law.needs_delta else (steps,)

@@ -1,7 +1,7 @@
 """Queries for several outputs by the same groups, checked to fit together."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
@@ -9,6 +9,7 @@ import pandas as pd
 from dpframe.arguments import is_unicode
 from dpframe.context import cached_property
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, Keys, Objective, Other
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import nearest, no_such_keyword, public_call
@@ -64,7 +65,7 @@ class View(Mapping[_Key, _Value_co]):
         return repr(self._of)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Aggregate(Query):
     """Several outputs by the same groups, measured together."""
 
@@ -117,7 +118,7 @@ class Aggregate(Query):
         return conditions.pop() if len(conditions) == 1 else None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Joint(Query):
     """Queries of the same groups that are measured as one, though their answers are apart."""
 

@@ -5,7 +5,7 @@ Bins are of numbers or times: increasing edges, or intervals without overlaps.
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias, assert_never, cast
@@ -15,6 +15,7 @@ import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS, check_flag, check_size
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, GivenBounds, Keys, Other
 from dpframe.privacy.amounts import as_float, as_number, exact
 from dpframe.privacy.half_widths import check_level
@@ -40,7 +41,7 @@ _FAR = 2**53  # whole numbers up to here are floats
 _Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Histogram(Query):
     """The number of rows per bin of a numeric column, by group."""
 
@@ -110,7 +111,7 @@ def histogram(
     return Histogram(**groups, bins=bins, weights=weights_of(weights))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Ranges(Query):
     """The number of rows per bin of a bounded column, by group, for sums over ranges of bins.
 
@@ -404,7 +405,7 @@ _MOST_QUANTILES = 9  # quantiles to select, in four rounds
 _MOST_PARTS = 10**6  # quantiles are whole multiples of 1 over this or less, so integers stay small
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Quantile(Query):
     """Quantiles of one column per group, over the rows where it is present."""
 

@@ -2,10 +2,10 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import and_, or_
 from typing import TypeAlias
 
+from dpframe.frozen import frozen
 from dpframe.queries import where
 from dpframe.queries.edges import moment_of
 from dpframe.queries.where import All, Any, Compare, Condition, Name, Node, Not, as_name, names_in
@@ -201,7 +201,7 @@ def _constants(column: str, root: where.Node) -> Iterator[float | str]:
                 yield from items
 
 
-@dataclass(frozen=True)
+@frozen
 class _Cut:
     """The cells of a column. Bit 0 is for all else; then come texts, then numbers.
 

@@ -1,12 +1,12 @@
 """What labels to look for that are not known beforehand, as a frozen value."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.errors import CalibrationError, QueryError
+from dpframe.frozen import frozen
 from dpframe.options import Columns
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
 from dpframe.privacy.neighbors import Caps
@@ -26,7 +26,7 @@ DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
 _MOST_LENGTH = 10_000  # characters of a label
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Discovery(Search):
     """Labels to find, with the number of units on each.
 
@@ -84,10 +84,11 @@ def discover(
 ) -> Discovery:  # fmt: skip
     """Describe a search for the groups that may be published, where they are not known beforehand.
 
-    Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
-    is added. A label with n units is published, with `n + Y`, if `n + Y >= T`. T is the smallest
-    integer with `P(Y <= T - 2)^k >= 1 - d`, d the extra delta: with that probability, all labels
-    that one unit alone has stay hidden. Labels that are not found may be in the data.
+    Units are counted by label, each for at most k of its labels, chosen at random. Noise Y is
+    added: whole numbers, or of Gaussian noise, multiples of 1/125. A label with n units is
+    published, with `n + Y` rounded, if `n + Y >= T`. T is the smallest such number with
+    `P(1 + Y < T)^k >= 1 - d`, d the extra delta: with that probability, all labels that one unit
+    alone has stay hidden. Labels that are not found may be in the data.
 
     With `counts=False` the labels alone are published, and more of them are found: a label that a
     unit keeps with `m - 1` others has the weight `1 / m^(1/p)`, with p = 2 for Gaussian and 1 for
@@ -153,7 +154,7 @@ def discover(
                threshold  found_5  found_50  found_95
     mechanism
     laplace           15       13        15        17
-    gaussian          22       15        22        29
+    gaussian      21.088       15        22        29
     """
     query = units(by, where=where)  # which has a column of that name, too
     labels = query.by

@@ -8,7 +8,7 @@ of `pandas.cut(..., include_lowest=True)` do: the first one begins a little belo
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -20,6 +20,7 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.arguments import check_size
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.privacy.amounts import as_number
 
 BITS = 32
@@ -28,7 +29,7 @@ BITS = 32
 _LEAST_EXPONENT = -1074  # of the smallest float: all floats are multiples of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Ticks:
     """How times become numbers.
 
@@ -50,7 +51,7 @@ class Ticks:
     zone: tzinfo | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Grid:
     """Integers that stand for the values of one bounded column.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
 from typing import Any, TypeAlias, cast
@@ -12,6 +11,7 @@ from pandas.api.types import is_scalar
 
 from dpframe.arguments import MOST_GROUPS, check_flag, is_label, is_one_of, is_unicode
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.options import Other
 from dpframe.public import public_call
 from dpframe.queries.edges import check_bins, edge_text
@@ -21,7 +21,7 @@ _FREQUENCIES = ("Y", "Q", "M", "W", "D", "h", "min", "s")
 """What periods may last: those next to each other leave nothing out."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Cut:
     """A column that is grouped by the bins that its values lie in; values in none have no group.
 

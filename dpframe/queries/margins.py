@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias, cast
 
 import pandas as pd
 
 from dpframe.context import cached_property
 from dpframe.errors import QueryError, a_type, quote
+from dpframe.frozen import frozen
 from dpframe.options import ChosenRows, Columns, Keys, Other
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
@@ -37,7 +38,7 @@ from dpframe.queries.where import Condition
 _IN_EVERY_TABLE = "margins count a row in one cell of every table, so that"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Margin(Aggregate):
     """A table by some columns."""
 
@@ -72,7 +73,7 @@ class _Margin(Aggregate):
         raise QueryError(f"{reason} got {words}. {remedy}", parameter="max_rows")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Margins(_Margin):
     """Tables by some sets of columns.
 

@@ -1,11 +1,12 @@
 """Queries for numbers of rows and units, and for statistics of bounded columns."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, cast, get_args
 
 from dpframe.arguments import check_flag, is_label, is_one_of
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective, Other
 from dpframe.privacy.amounts import WRITTEN, as_float
 from dpframe.privacy.neighbors import Caps
@@ -37,7 +38,7 @@ def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError
     return QueryError.about("sampling", reason, True, way_out)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class OfColumns(Query):
     """One statistic per group, over the rows where its column, or both of a pair, are present."""
 
@@ -412,7 +413,7 @@ def slope(
     return _of_pair("slope", (x, y), by, rows, bounds, sampling=sampling)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Count(Query):
     """The number of rows per group, or the total of their weights."""
 
@@ -465,7 +466,7 @@ def count(
     return Count(**reading.groups_of(by, rows), weights=reading.weights_of(weights))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Rate(Query):
     """The share of the rows per group that satisfy a condition."""
 
@@ -540,7 +541,7 @@ def rate(
     return Rate(**groups, met=met, blanks_fail=missing is False, weights=weights)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class UnitCount(Query):
     """The number of distinct privacy units per group."""
 

@@ -5,12 +5,13 @@ A new kind is a class of its own; Python refuses one that leaves out what a quer
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, TypeAlias
 
 import pandas as pd
 
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.options import Keys, KnownRows, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.groups import Cuts, with_rest
@@ -21,7 +22,7 @@ from dpframe.statistics.table import STATISTICS, StatisticName
 from dpframe.strategies.ordered import Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class OutputSpec:
     """One output column that a query asks for.
 
@@ -88,7 +89,7 @@ class OutputSpec:
         return self.form.of_values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class QueryOptions:
     """Options for all outputs of a query together; see `dpframe.sum`."""
 
@@ -124,7 +125,7 @@ NO_OPTIONS = QueryOptions()
 """No option is given."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class ReadOff:
     """Quantiles that are read off numbers of rows in ranges.
 
@@ -147,7 +148,7 @@ class ReadOff:
     scalar: bool
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Query(ABC):
     """A query: groups, a condition, keys and caps given in the call, and outputs."""
 

@@ -1,10 +1,11 @@
 """Queries for regressions: all numbers of a fit by least squares, measured together."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dpframe.arguments import is_label
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, Other
 from dpframe.public import public_call
 from dpframe.queries import reading
@@ -22,7 +23,7 @@ _COEFFICIENTS: tuple[StatisticName, ...] = (
 _TAKEN = ("intercept", "r_squared")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Regression(Query):
     """A regression per group, over the rows where all of its columns are present."""
 

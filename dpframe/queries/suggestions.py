@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import is_label
 from dpframe.errors import QueryError, quote
+from dpframe.frozen import frozen
 from dpframe.options import By, Keys
 from dpframe.privacy.amounts import AMOUNTS, Spend, as_float, as_number
 from dpframe.privacy.neighbors import NO_CAPS, Caps
@@ -86,7 +87,7 @@ MOST_LARGEST = 2**40
 """The largest cap that may be named."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class UnitSizes(Query):
     """The number of units by how much of the groups of a query they fill.
 
@@ -203,7 +204,7 @@ _SMALLEST, _LARGEST = 2.0**-10, 2.0**32  # sizes of bounds, unless the call says
 _BINS = 64  # between the two numbers of within=
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class CapSearch(Search):
     """Which cap a query is to have; see `suggest_caps`.
 
@@ -334,7 +335,7 @@ def _planned(amounts: object) -> Spend | None:
     return Spend.of(**amounts)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class BoundSearch(Search):
     """Which bounds a column is to have in a query; see `suggest_bounds`.
 

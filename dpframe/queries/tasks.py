@@ -7,13 +7,13 @@ answer of an engine is an int64 array of shape (terms, cells), modulo 2**64.
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.edges import Grid
 from dpframe.queries.where import Condition
@@ -32,7 +32,7 @@ Sized: TypeAlias = SizeKind | Literal["dropped"]
 """What a unit is counted by: how much it fills, or the rows that caps drop of it."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class KeyAxis:
     """A column whose rows are grouped by equality with declared keys.
 
@@ -69,7 +69,7 @@ class KeyAxis:
         return len(self.keys) + self.hidden
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class BinAxis:
     """A numeric column whose rows are grouped by the declared interval they lie in.
 
@@ -114,7 +114,7 @@ Axis: TypeAlias = KeyAxis | BinAxis
 """A grouping column."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Cells:
     """Disjoint public groups: a product of axes, or chosen combinations of it.
 
@@ -184,7 +184,7 @@ class Cells:
         return pd.MultiIndex(levels, codes, names=[axis.column for axis in self.axes])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class RowWeights:
     """What a row counts for, in place of 1.
 
@@ -201,7 +201,7 @@ class RowWeights:
     bounds: tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Term:
     """An integer that the rows of a cell add to a total.
 
@@ -254,7 +254,7 @@ class Term:
         return self.kind in ("square", "part", "moment")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Sizes:
     """How much of some groups a unit fills, without the cap looked for: that decides on its cell.
 
@@ -276,7 +276,7 @@ class Sizes:
     others: Caps = NO_CAPS
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Task:
     """One pass over a frame.
 
@@ -334,7 +334,7 @@ class Task:
         yield from self.unit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class LabelAxis:
     """A column whose labels are not known beforehand.
 
@@ -353,7 +353,7 @@ class LabelAxis:
     longest: int = 256
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class LabelTask:
     """One pass over a frame, to find the labels that its rows have, and count units on each.
 

@@ -7,11 +7,11 @@ privacy cost. It is Python syntax read with `ast` against a list of what is allo
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from dpframe.errors import QueryError, a_type
+from dpframe.frozen import frozen
 
 ALLOWED = (
     "Allowed are columns (`with spaces` in backticks), numbers, texts, comparisons, and/or/not, "
@@ -164,28 +164,28 @@ _PRESENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Name:
     """The value of a column; as a condition: that it is a number other than 0."""
 
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Constant:
     """A text, or a number; True is 1.0 and False is 0.0."""
 
     value: float | str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Negative:
     """A number with its sign changed."""
 
     operand: "Value"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Arithmetic:
     """Two numbers combined into one."""
 
@@ -198,7 +198,7 @@ MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """What a relation is called from its other side."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Compare:
     """Whether two values are of one kind and in this relation."""
 
@@ -207,7 +207,7 @@ class Compare:
     right: "Value"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Membership:
     """Whether a value equals one of some constants."""
 
@@ -215,7 +215,7 @@ class Membership:
     items: tuple[float | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class InPart:
     """Whether a value is a text, or the number that the text is the form of; a time is neither.
 
@@ -227,21 +227,21 @@ class InPart:
     number: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Not:
     """That a condition does not hold."""
 
     operand: "Node"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class All:
     """That some conditions all hold; true if there are none."""
 
     parts: tuple["Node", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Any:
     """That one or more of some conditions hold; always false if there are none."""
 
@@ -253,7 +253,7 @@ Leaf = Name | Compare | Membership | InPart
 Node = Leaf | Not | All | Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Condition:
     """A condition on the values of a single row; compared and hashed by what it says.
 

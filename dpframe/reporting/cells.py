@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.inference.intervals import intervals_of
 from dpframe.queries.edges import in_seconds
 from dpframe.steps.derive import change
@@ -26,7 +27,7 @@ UNKNOWN = "unknown"
 """Stands for a number whose interval is all that is possible."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Bar:
     """A value and its interval as places on a line of width 100.
 
@@ -56,7 +57,7 @@ class Bar:
         return abs(self.value - self.zero)
 
 
-@dataclass(frozen=True)
+@frozen
 class CellView:
     """One released number.
 
@@ -164,7 +165,7 @@ class ChangeCell(NamedTuple):
     drowned: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class SideView:
     """Tables side by side, on one scale.
 

@@ -6,7 +6,6 @@ The page is a single file of HTML. It needs no network and no script, in no brow
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from importlib import resources
 from itertools import pairwise
@@ -23,6 +22,7 @@ from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
 from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
+from dpframe.frozen import frozen
 from dpframe.html import floor, unit_words
 from dpframe.html import percent as in_percent
 from dpframe.ledger.ledger import Ledger
@@ -178,7 +178,7 @@ def report(
     return page
 
 
-@dataclass(frozen=True)
+@frozen
 class _Published:
     """A frame that is published: what it is called, its releases, perhaps side by side."""
 
@@ -299,7 +299,7 @@ def _against(relation: str, part: str | None) -> str:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Row:
     """What one guarantee means: of each question, least and most beliefs, and true positives."""
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
@@ -20,6 +20,7 @@ from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
+from dpframe.frozen import frozen
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
@@ -197,7 +198,7 @@ def _about_rest(rest: str | None) -> str:
     return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
 
 
-@dataclass(frozen=True)
+@frozen
 class Beside:
     """Where intervals and percentages of released columns are, by the place of the column.
 
@@ -281,7 +282,7 @@ def _sampled(definition: definitions.Definition) -> str:
 _MOST_NAMES = 5  # of columns, in a note
 
 
-@dataclass(frozen=True)
+@frozen
 class Stamp:
     """Whether a table is what was released, and in the ledger.
 
@@ -297,7 +298,7 @@ class Stamp:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class ColumnView:
     """A column of a table.
 
@@ -322,7 +323,7 @@ class ColumnView:
     is_total: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class RowView:
     """A row of a table: its labels and its cells."""
 
@@ -330,7 +331,7 @@ class RowView:
     cells: Sequence[CellView]
 
 
-@dataclass(frozen=True)
+@frozen
 class TableView:
     """One released table.
 

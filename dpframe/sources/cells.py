@@ -3,7 +3,7 @@
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
@@ -13,6 +13,7 @@ import numpy as np
 
 from dpframe.columns import compute, pa
 from dpframe.errors import DeclarationError
+from dpframe.frozen import frozen
 
 UTF8 = "utf-8"
 _HIGH_BYTES = range(128, 256)
@@ -23,7 +24,7 @@ _NO_SEPARATOR = '"\r\n'
 _NO_MARK = _NO_SEPARATOR + "+-%eE0123456789"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Dialect:
     """How text files are written; see `dpframe.scan` for what the options mean."""
 
@@ -183,7 +184,7 @@ _PLAIN_DATE = "[12]" + _DATE.replace("4", "3", 1)
 _PLAIN_TIME = f"{_PLAIN_DATE}(?:[ T]{_CLOCK.replace('9}', '6}')})?"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class CellKind:
     """A kind of values.
 

@@ -9,7 +9,7 @@ import operator
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from glob import glob
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError
+from dpframe.frozen import frozen
 from dpframe.ledger.log import SourceFacts
 from dpframe.sources.match import known_of
 
@@ -173,7 +174,7 @@ _IN_MEMORY = ("pandas", "dask")
 _GUESSED = ("datetime64", "timedelta64", "period", "interval")  # of Python objects, by pandas
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Manifest:
     """What is known of a source before any of its rows is read.
 

@@ -5,9 +5,9 @@ its bounds: nothing fails, and it would be charged. Every public argument claims
 values of some kind; its type or its declaration must allow each. No row is looked at.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn, TypeAlias, assert_never
+from typing import Any, NamedTuple, NoReturn, TypeAlias, assert_never, cast
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,14 @@ from dpframe.declaration import kinds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries import where
+from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.edges import moment_of
 from dpframe.queries.query import OutputSpec, Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
-from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, leaves
+from dpframe.queries.where import Condition
+from dpframe.sources.cells import FLOAT, INTEGER, STRING
 
 Types: TypeAlias = Callable[[Hashable], str | None]
 """Names the public type of a column; `None` where one cell may have decided on it."""
@@ -56,8 +58,11 @@ _EXAMPLES = {
 }
 """How values of a kind are written."""
 
-_LABELS = {kinds.TEXT: "string", kinds.NUMBER: "int64", kinds.DATE: "date", kinds.TIME: "datetime"}
+_LABELS = {kinds.TEXT: STRING, kinds.NUMBER: INTEGER, kinds.DATE: "date", kinds.TIME: "datetime"}
 """The dtype of labels that a column of a kind has."""
+
+_CELLS = {**_LABELS, kinds.ZONED: "datetime-utc", kinds.BYTES: "id"}
+"""The type of cells of text files that hold a kind."""
 
 
 class Claim(NamedTuple):
@@ -74,7 +79,7 @@ class Claim(NamedTuple):
     words
         What is asked of the column, with a place for `value`.
     value
-        What stands in the words, and in the way out.
+        What stands in the words, and in the way out; of bounds and bins, both ends.
     values
         Values of which each is to equal one of the column; `None`: whatever is in the column.
     other
@@ -88,6 +93,36 @@ class Claim(NamedTuple):
     value: object = None
     values: Sequence[Any] | pd.Index | None = None
     other: Hashable = None
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it is one of a condition."""
+        return self.parameter in ("where", "condition")
+
+    @property
+    def constant(self) -> float | str | None:
+        """What a condition compares the column with, if it is a constant."""
+        if self.of_rows and self.other is None and isinstance(self.value, float | str):
+            return self.value
+        return None
+
+    def cells(self, *, guess: bool) -> set[str]:
+        """Say how cells of a text file are read that meet it; empty if it does not say so.
+
+        A text that is a time in ISO form may stand for either: a guess takes it for a time.
+        """
+        if self.parameter == "keys":
+            return _cells_of(self.values)
+        if self.parameter in ("bounds", "bins"):
+            return _cells_of(self.value, FLOAT)
+        if self.kinds == _NUMBERS:  # a condition by itself may be a bool as well
+            return set() if self.value is True else {FLOAT}
+        if self.constant is None:
+            return set()
+        if kinds.POINTS.isdisjoint(self.kinds):
+            return {STRING}
+        time = _CELLS[kinds.TIME if kinds.TIME in self.kinds else kinds.ZONED]
+        return {time} if guess else {time, STRING}
 
 
 class Known(NamedTuple):
@@ -227,8 +262,8 @@ def _check_part(known: Known, claim: Claim) -> None:
 
 def _refuse(known: Known, claim: Claim, words: str) -> NoReturn:
     """Refuse a claim; keys are not shown, since they may have been taken from cells."""
-    of_rows = claim.parameter in ("where", "condition")  # `x != 1` is true of all texts
-    end = "it is the same for every value" if of_rows else "no row can match"
+    # `x != 1` is true of all texts
+    end = "it is the same for every value" if claim.of_rows else "no row can match"
     said = f"{claim.label!r} {known.words}, but {words}: {end}."
     text = " ".join([said, *_way_out(known.kinds or frozenset(), claim), "Nothing was charged."])
     raise QueryError(text, parameter=claim.parameter, label=claim.label)
@@ -305,8 +340,10 @@ def _of_output(declaration: Declaration, output: OutputSpec) -> Iterator[Claim]:
 
 def _of_ends(label: Hashable, parameter: str, ends: Iterable[object]) -> Claim:
     """Ask for values of the kind of some ends; a date is its midnight."""
-    held = {kinds.kind_of_value(end) for end in ends}
-    return Claim(label, parameter, _with_midnights(held), f"its {parameter} are {_listed(held)}")
+    both = (*ends,)
+    held = {kinds.kind_of_value(end) for end in both}
+    words = f"its {parameter} are {_listed(held)}"
+    return Claim(label, parameter, _with_midnights(held), words, both)
 
 
 def _of_axis(axis: Axis) -> Iterator[Claim]:
@@ -332,7 +369,7 @@ def _of_condition(condition: where.Condition | None, parameter: str) -> Iterator
         match leaf:
             case where.Name(label):
                 words = "it is a condition by itself, as numbers are"
-                yield Claim(label, parameter, _NUMBERS, words)
+                yield Claim(label, parameter, _NUMBERS, words, value=True)
             case where.InPart(label, text, number):
                 yield _of_part(label, text, number)
             case where.Membership(operand, items):
@@ -401,6 +438,50 @@ def _of_part(label: str, text: str, number: float | None) -> Claim:
     return Claim(label, "part", both, "", text, [number])
 
 
+def claims_of_query(declaration: Declaration, query: Query) -> Iterator[Claim]:
+    """Give all that a query itself asks of columns, before groups are planned for it."""
+    match query.keys:
+        case Mapping():
+            keys: Iterable[tuple[Hashable, Any]] = query.keys.items()
+        case pd.DataFrame():
+            keys = ((label, column.drop_duplicates()) for label, column in query.keys.items())
+        case _:
+            single = query.keys is not None and len(query.by) == 1
+            keys = [(query.by[0], query.keys)] if single else []
+    for label, values in keys:
+        yield from _of_keys(label, _as_index(values))
+    for axis in query.bin_axes:
+        yield from _of_axis(axis)
+    for label, bounds in bounds_of_bins(query).items():
+        yield _of_ends(label, "bounds", cast(Iterable[object], bounds))
+    yield from claims(declaration, query)
+
+
+def type_of_cells(
+    label: Hashable, declaration: Declaration, queries: Iterable[Query], *, guess: bool = False
+) -> str | None:
+    """Say how cells of a column of a text file are read; `None` if nothing says so, or in two ways.
+
+    The privacy unit is a text. Else what is declared says it, then keys, bins and bounds of
+    queries, then their conditions. Of a unit of several columns, others are texts.
+    """
+    if declaration.unit_columns == (label,):
+        return STRING
+    facts = declaration.column(label)
+    if facts.keys is not None:
+        return _type_among(_cells_of(facts.keys))
+    if facts.integer or facts.type is not None:
+        return facts.type or INTEGER
+    if facts.bounds is not None:
+        return _type_among(_cells_of(facts.bounds, FLOAT))
+    asked = [claim for query in queries for claim in claims_of_query(declaration, query)]
+    for of_rows in (False, True):
+        same = (claim for claim in asked if claim.label == label and claim.of_rows == of_rows)
+        if types := set().union(*(claim.cells(guess=guess) for claim in same)):
+            return _type_among(types)
+    return STRING if label in declaration.unit_columns else None
+
+
 # Kinds -----------------------------------------------------------------------------------------
 
 
@@ -416,6 +497,32 @@ def _kinds_of_keys(keys: pd.Index) -> kinds.Kinds:
     if any(issubclass(cls, datetime) for cls in examples):  # with an offset, or without
         return frozenset(map(kinds.kind_of_value, keys))
     return frozenset(map(kinds.kind_of_value, examples.values()))
+
+
+def _as_index(values: Any) -> pd.Index:
+    if isinstance(values, pd.Index | pd.Series):
+        return pd.Index(values)
+    index: pd.Index = pd.Index(list(values), tupleize_cols=False)
+    return index
+
+
+def _cells_of(values: Any, numbers: str | None = None) -> set[str]:
+    """Say how cells are read that equal some values, numbers by the type of all if not told."""
+    index = _as_index(values)
+    held = _kinds_of_keys(index)
+    types = {_CELLS[kind] for kind in held - _NUMBERS if kind in _CELLS}
+    if kinds.NUMBER in held:
+        known = {"b": "bool", "i": INTEGER, "f": FLOAT}
+        types.add(numbers or known.get(index.dtype.kind, kinds.OTHER))
+    return types
+
+
+def _type_among(types: set[str]) -> str | None:
+    """Return the type of cells that is said, whole numbers among others; `None` if several are."""
+    if types == {INTEGER, FLOAT}:
+        return FLOAT
+    (name, *others) = types or {kinds.OTHER}
+    return None if others or name == kinds.OTHER else name
 
 
 def _numbers_of(values: Sequence[Any] | pd.Index) -> np.ndarray:
@@ -437,14 +544,9 @@ def _listed(held: Iterable[str]) -> str:
 
 def constants_compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
     """Find the constants that a condition compares with a name."""
-    for found in leaves(condition.root):
-        match found:
-            case Membership(Name(label), items):
-                yield from ((label, item) for item in items)
-            case Compare(_, Name(label), Constant(constant)) | Compare(
-                _, Constant(constant), Name(label)
-            ):
-                yield label, constant
+    for claim in _of_condition(condition, "where"):
+        if claim.constant is not None:
+            yield str(claim.label), claim.constant
 
 
 def may_match(values: pd.Series, constant: float | str) -> bool:

@@ -13,12 +13,12 @@ A statistic is a class of its own in this room, and a line in `table`.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
 
@@ -33,7 +33,7 @@ the cell, too; from the error to first order; or not at all."""
 ROWS, VALUE, Y, SQUARES = "rows", "value", "y", "squares"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class ClippedColumn:
     """What values of a private column were clipped to."""
 
@@ -51,7 +51,7 @@ class ClippedColumn:
         return (self.upper + self.lower) / 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Totals(Generic[Block]):
     """Noisy totals of features.
 
@@ -81,7 +81,7 @@ class Totals(Generic[Block]):
         return moved
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Quotient:
     """The quotient `A.T / B.T`.
 
@@ -126,7 +126,7 @@ SamplingSpread: TypeAlias = Callable[[Value, Value, Rows], SampledError]
 """From a and b to the error that a random sample gives `a A.T - b B.T`, in some rows."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Statistic(ABC):
     """A statistic of some columns.
 

@@ -8,13 +8,13 @@ two columns says how far a sample may be off, too.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.statistics.form import Quotient, Statistic, Totals, rows_of
 
 Powers: TypeAlias = tuple[int, ...]
@@ -142,7 +142,7 @@ def _coefficient(at: int, power: int, degree: int) -> float:
     return math.fsum(terms) / math.comb(degree, power)
 
 
-@dataclass(frozen=True)
+@frozen
 class OfMoments(Statistic):
     """A statistic of several columns together."""
 

@@ -16,11 +16,11 @@ read off fourth moments.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.statistics.form import IntervalMethod, Quotient, SampledError, SamplingSpread, Totals
@@ -70,7 +70,7 @@ class _Centered(NamedTuple):
         return np.asarray(np.sqrt(self.variances[0] * self.variances[1]))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Pair(OfMoments):
     """A statistic of two columns; variances are at least one standard error."""
 
@@ -181,7 +181,7 @@ class _Pair(OfMoments):
         return np.asarray(own.variance * (self.unit / quotient.divisor) ** 2)
 
 
-@dataclass(frozen=True)
+@frozen
 class PairCovariance(_Pair):
     """The covariance of two columns."""
 
@@ -207,7 +207,7 @@ class PairCovariance(_Pair):
         return x * y
 
 
-@dataclass(frozen=True)
+@frozen
 class PairCorrelation(_Pair):
     """The correlation of two columns."""
 
@@ -234,7 +234,7 @@ class PairCorrelation(_Pair):
         return 1.0
 
 
-@dataclass(frozen=True)
+@frozen
 class PairSlope(_Pair):
     """The slope of the second column on the first one."""
 

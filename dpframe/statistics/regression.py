@@ -17,11 +17,12 @@ add that of `2 e (s . (x - m))`, which is 0 in total, where s are the standard e
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.noise_sum import norm
 from dpframe.statistics.form import ClippedColumn, IntervalMethod, Quotient, Totals, add_weights
 from dpframe.statistics.moments import OfMoments, Polynomial, add, moments, multiply, weigh
@@ -71,7 +72,7 @@ def _combine(polynomials: list[dict[tuple[int, ...], Any]], weights: np.ndarray)
     return total
 
 
-@dataclass(frozen=True)
+@frozen
 class OfRegression(OfMoments):
     """A number of the regression of the last column on all others."""
 
@@ -168,7 +169,7 @@ class OfRegression(OfMoments):
         return f"{cls.called} of {response} on {', '.join(covariates)}"
 
 
-@dataclass(frozen=True)
+@frozen
 class RegressionCoefficient(OfRegression):
     """The coefficient of one of the covariates."""
 
@@ -219,7 +220,7 @@ class FifthCoefficient(RegressionCoefficient):
     at = 4
 
 
-@dataclass(frozen=True)
+@frozen
 class RegressionIntercept(OfRegression):
     """The value where all covariates are 0."""
 
@@ -251,7 +252,7 @@ class RegressionIntercept(OfRegression):
         return self.columns[-1].center + self.unit * value
 
 
-@dataclass(frozen=True)
+@frozen
 class RegressionFit(OfRegression):
     """R^2: the part of the variance of the response that covariates explain."""
 

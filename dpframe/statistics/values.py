@@ -6,11 +6,11 @@ moves N V by that of `Q - 2 m S + (m^2 + 1 / 2 - V) N`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.statistics.form import (
@@ -34,7 +34,7 @@ _MEANS = np.concatenate([[-1.0, 1.0], _M])
 _VARIANCES = np.concatenate([[0.0, 0.0], 1 - _M**2])
 
 
-@dataclass(frozen=True)
+@frozen
 class _Total(Statistic):
     """A total, published as it was measured."""
 
@@ -59,7 +59,7 @@ class _Total(Statistic):
         return 1.0
 
 
-@dataclass(frozen=True)
+@frozen
 class RowCount(_Total):
     """The number of rows, or of units."""
 
@@ -90,7 +90,7 @@ class RowCount(_Total):
         return cls.called
 
 
-@dataclass(frozen=True)
+@frozen
 class ValueSum(_Total):
     """The sum of values."""
 
@@ -106,7 +106,7 @@ class ValueSum(_Total):
         return column.lower, column.upper
 
 
-@dataclass(frozen=True)
+@frozen
 class ValueMean(Statistic):
     """The mean of values, `S / N`."""
 
@@ -189,7 +189,7 @@ class ValueMean(Statistic):
         return np.asarray(self.unit**2 * variance / rows)
 
 
-@dataclass(frozen=True)
+@frozen
 class ConditionRate(ValueMean):
     """The share of rows that meet a condition: the mean of 0 and 1."""
 
@@ -218,7 +218,7 @@ class ConditionRate(ValueMean):
         return np.asarray(values * (1 - values) / rows_of(totals, {ROWS: 1.0}))
 
 
-@dataclass(frozen=True)
+@frozen
 class PopulationVariance(Statistic):
     """The population variance of values."""
 
@@ -260,7 +260,7 @@ class PopulationVariance(Statistic):
         return 0.0, self.unit
 
 
-@dataclass(frozen=True)
+@frozen
 class PopulationDeviation(PopulationVariance):
     """The standard deviation of values: the root of their variance."""
 
@@ -279,7 +279,7 @@ class PopulationDeviation(PopulationVariance):
         return column.half
 
 
-@dataclass(frozen=True)
+@frozen
 class SelectedQuantile(Statistic):
     """A quantile: selected, or read off numbers of rows in ranges, which are another release."""
 

@@ -1,7 +1,6 @@
 """What to denoise and how, checked against public facts before there are values."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.denoising.methods import METHODS
 from dpframe.denoising.projection import check_edges
 from dpframe.errors import QueryError, is_data, quote
+from dpframe.frozen import frozen
 from dpframe.public import nearest, no_such_keyword
 from dpframe.statistics.form import Statistic
 
@@ -168,7 +168,7 @@ class Described(NamedTuple):
         return self.form.is_total
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Denoising:
     """A denoiser that fits a release, checked before there are values.
 

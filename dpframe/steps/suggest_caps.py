@@ -5,7 +5,6 @@ Everything here is computed from what was released, and from public facts; it co
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from dpframe.certificates.definitions import SuggestDefinition, Suggested
 from dpframe.certificates.diagnosis import ShownFrame, mark_test
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
 from dpframe.errors import CertificateError, QueryError
+from dpframe.frozen import frozen
 from dpframe.inference.intervals import std_error
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.public import public_call
@@ -31,7 +31,7 @@ _SURE = 1.645  # standard errors that a normal number exceeds in 5 % of cases
 _SHOWN = 12  # candidates
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class CapErrors:
     """What is public about the errors that caps leave, known before there are values.
 
@@ -273,7 +273,7 @@ def with_errors(
 _ALIKE = 1e-3  # by so little, errors do not differ
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class BoundErrors:
     """What is public about the errors that bounds leave, known before there are values.
 

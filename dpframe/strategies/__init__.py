@@ -1,10 +1,10 @@
 """Strategies: which integers to measure for a workload, and how to decode them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.strategies import (
@@ -29,7 +29,7 @@ Planner: TypeAlias = Callable[[Workload, Law], Design | None]
 """A strategy: plans a workload for a law of noise, or answers that it does not apply."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Mechanism:
     """A law of noise together with a strategy.
 

@@ -6,11 +6,12 @@ estimates. Neither knows frames.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Kernel, Reach, Scale
@@ -73,7 +74,7 @@ WHOLE = (2 * HALF) ** 2
 """What the parts of a pair of values add up to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Source:
     """Rows that contribute together: a present row adds 1 to `rows` and an integer to `value`.
 
@@ -111,7 +112,7 @@ class Source:
         return (min(lower, 0), max(upper, 0)) if self.optional else (lower, upper)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Output:
     """A released column.
 
@@ -165,7 +166,7 @@ class Output:
         return self.kind.is_whole and self.source == EVERYONE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class PublicRows:
     """Public numbers of rows, equal to themselves alone.
 
@@ -181,7 +182,7 @@ class PublicRows:
     variance: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Workload:
     """Outputs wanted for several disjoint cells: all that a design is told.
 
@@ -288,7 +289,7 @@ class Workload:
         return upper - lower or abs(upper) or 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Prediction:
     """Error of one output, known before any data is read.
 
@@ -313,7 +314,7 @@ class Prediction:
     loadings: Mapping[int, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Estimate:
     """Values of one output in grid units, and what the noise of the blocks does to them.
 

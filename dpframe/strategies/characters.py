@@ -23,7 +23,6 @@ that is better, a sum of 1 for rows with a key and -1 for others, and no sign in
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple, assert_never
@@ -31,6 +30,7 @@ from typing import ClassVar, NamedTuple, assert_never
 import numpy as np
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.box import spread
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale
@@ -60,7 +60,7 @@ _FINEST = 10_000  # denominator of a weight; finer ones gain nothing
 _SMALL_STEPS, _NEAR = np.arange(1, 65), 1e-9  # found faster
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Signs:
     """The signs of a column, and how its cells are read off their sums.
 
@@ -146,7 +146,7 @@ def _all_but_one(n: int) -> np.ndarray:
     return np.ones((n, n), np.int64) - 2 * np.eye(n, dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Characters:
     """The sums of signs of some tables, in the order in which they are measured.
 
@@ -265,7 +265,7 @@ def _of_dimension(dimension: Dimension) -> Signs:
     return signs_of(dimension.size - dimension.hidden, hidden=dimension.hidden)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class CharacterDesign:
     """Every block is a single integer: a sum of signs of a total over all cells.
 

@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.strategies.contrasts import adjoint, place, product_lengths
 from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.ordered import Window, factors, gram_of
 from dpframe.strategies.prefixes import prefix_products
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Dimension:
     """One grouping column, in numbers.
 
@@ -34,7 +34,7 @@ class Dimension:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Domain:
     """Where the cells lie: a product of dimensions, or some cells of it.
 
@@ -103,7 +103,7 @@ def largest_sets(sets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ..
     return tuple(one for one, own in pairs if not any(own < other for other in whole))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class MarginStructure:
     """The covariance of all cells of a margin, layer by layer.
 
@@ -211,7 +211,7 @@ def _solved(structure: MarginStructure) -> tuple[LeastSquares, np.ndarray]:
     return solver, tables[structure.table]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class TreeStructure:
     """The covariance of the leaves of a tree, or of several that are alike, layer by layer.
 

@@ -9,10 +9,10 @@ replaced row by 2, or by the root of 2.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale
 from dpframe.statistics.moments import parts_of_pair
@@ -67,7 +67,7 @@ def _count_together(
     ]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class WeightedDesign:
     """A design for rows that count for 0 to W, in place of 1.
 

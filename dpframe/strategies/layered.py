@@ -5,18 +5,19 @@ it is a total, and every total is measured in the same layers, with noise of its
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, assert_never
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale, movement
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.linear import AnyReading, LinearDesign, QuotientReading, Reading
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class LayeredDesign:
     """Totals of every cell, measured in layers.
 

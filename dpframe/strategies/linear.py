@@ -8,7 +8,6 @@ of them: the totals of the features of a quotient.
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -16,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import (
@@ -56,7 +56,7 @@ _Measured: TypeAlias = Mapping[int, np.ndarray]
 _LARGEST = 2.0**62  # integers of 64 bits hold it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Reading:
     """A linear combination of measured blocks.
 
@@ -139,7 +139,7 @@ def round_whole(read: np.ndarray) -> np.ndarray:
     return whole
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class QuotientReading:
     """A quotient, with how the totals of its features are read off the blocks."""
 
@@ -202,7 +202,7 @@ class Block(NamedTuple):
         return reduce(np.add, parts)
 
 
-@dataclass(frozen=True)
+@frozen
 class LinearDesign:
     """Blocks to measure in every cell, their relative scales, and how to read the outputs.
 

@@ -33,13 +33,13 @@ Tables
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent, pair
@@ -93,7 +93,7 @@ Layer = tuple[int, ...]
 """The axes of a table, or those along which there are contrasts, in increasing order."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Lattice:
     """Tables by sets of axes, and their layers; axes of one cell have no contrasts.
 
@@ -244,7 +244,7 @@ def subsets(table: Layer) -> Iterator[Layer]:
     return (layer for k in range(len(table) + 1) for layer in itertools.combinations(table, k))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ContrastLayers(Layers):
     """Contrasts of all layers, by layer.
 
@@ -364,7 +364,7 @@ def _weight_layers(lattice: Lattice) -> tuple[Fraction, ...]:
     return tuple(Fraction(math.sqrt(charge / most)) for charge in charged.values())
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TableLayers(Layers):
     """Cells of all tables wanted, table by table.
 
@@ -466,7 +466,7 @@ def table_layers(domain: Domain, law: Law) -> TableLayers:
     return TableLayers(lattice, law, tuple(float(share) for share in shares))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Precisions:
     """What tables say about layers, in pairs of a table and a layer.
 

@@ -13,12 +13,13 @@ integers; the movement of these is what is charged, so that rounding costs accur
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from dpframe.frozen import frozen
 
 Window: TypeAlias = int | Literal["expanding"] | None
 """Sums that matter: over so many adjacent bins, from the first bin on, or all there are."""
@@ -35,7 +36,7 @@ _NOTHING = 1e-11  # of the largest eigenvalue; others are at least 1e-6 of it
 _UNIT = 2.0**13  # length of a column; rounded to integers, errors grow by .01 %
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TreeLevel:
     """How the children of each node of a level are measured.
 

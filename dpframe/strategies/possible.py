@@ -10,13 +10,13 @@ groups, and in a product of which all margins are wanted, no other measurement d
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel, Norm
 from dpframe.strategies.base import Layers
@@ -33,7 +33,7 @@ _MOST_ROUNDS = 200  # for equal errors; most take 40
 _EVEN = 1e-3  # by which the largest variance is above the mean by weight, the least there can be
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class SumLayers(Layers):
     """Cells of tables, table by table.
 

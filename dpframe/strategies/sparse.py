@@ -19,12 +19,12 @@ Histograms in which a unit has c rows in each of at most g bins (`plan_bins`)
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Reach, Scale, Sparse, movement
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Prediction, Workload
@@ -108,7 +108,7 @@ def _plan_over_bins(workload: Workload) -> "SpreadDesign | None":
     return SpreadDesign(workload, Fraction(1, 2), (float(reach.rows), 1.0), joined=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class SpreadDesign:
     """Block 0 is `q f - p c u` in every bin, with t = p / q; block 1 is the number of units u.
 

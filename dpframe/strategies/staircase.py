@@ -9,8 +9,8 @@ that move. The one with the smaller product of period and cells is taken.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Reach, Scale
 from dpframe.privacy.staircase import MOST_MOVED
@@ -19,7 +19,7 @@ from dpframe.strategies.layout import separate
 from dpframe.strategies.linear import Block, LinearDesign, move_in
 
 
-@dataclass(frozen=True)
+@frozen
 class StaircaseDesign(LinearDesign):
     """Blocks of which a neighbor moves one: no proof covers two that move in one cell.
 

@@ -17,7 +17,6 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Protocol
@@ -25,6 +24,7 @@ from typing import Protocol
 import numpy as np
 
 from dpframe.context import cached_property
+from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent
@@ -84,7 +84,7 @@ class _Tree(Layers, Protocol):
         """Say what the covariance of the bins is, the same in all groups."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class MatrixTree(_Tree):
     """Integer combinations of the children of every node, for each group.
 
@@ -166,7 +166,7 @@ def fill_leaves(totals: np.ndarray, bins: int, leaves: int) -> np.ndarray:
     return np.pad(table, ((0, 0), (0, leaves - bins))) if leaves > bins else table
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class NodeTree(_Tree):
     """Counts of the nodes of some levels, for each group.
 

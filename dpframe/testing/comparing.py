@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from itertools import zip_longest
 from pathlib import Path
 from types import CellType
@@ -22,6 +22,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.errors import PrivacyTestError, a_type
+from dpframe.frozen import frozen
 from dpframe.ledger.ledger import Ledger
 from dpframe.testing.recorder import Run, beside
 
@@ -29,7 +30,7 @@ _ALL = 1
 """The level of logging below all others."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class RunOutcome:
     """What one run of a pipeline lets out.
 

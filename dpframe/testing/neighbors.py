@@ -1,7 +1,6 @@
 """Units to try a pipeline with: some of the frame's, and some that are made up."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
@@ -9,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from dpframe.declaration.facts import Column, Declaration
+from dpframe.frozen import frozen
 
 _MOST_CELLS, _MOST_ROWS, _MOST_ODD = 200, 2_000, 20  # cells and rows that are tried, and odd values
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TriedUnit:
     """A unit to try, with frames that hold it and do not.
 

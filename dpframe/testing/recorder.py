@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, cast
@@ -14,6 +14,7 @@ from dpframe.checker.measured import NEVER
 from dpframe.context import cached_property
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, PrivacyTestError
+from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.pipeline import Operation
@@ -28,7 +29,7 @@ from dpframe.testing.block import TestBlock
 DrawKind: TypeAlias = Literal["noise", "labels", "selection"]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Draw:
     """The exact integers of one release, before noise, and all that is public about its noise.
 
@@ -74,9 +75,9 @@ class Draw:
         """The exact integers.
 
         Of noise, a tuple of int64 arrays, one for each block; of labels, a dict from tuples of
-        labels to numbers of units, or from tuples of a round and labels to weights, where the
-        labels that were handed out were left out of later rounds; of a selection, an array of
-        groups and bins.
+        labels to numbers of units, in the parts that noise has, or from tuples of a round and
+        labels to weights, where the labels that were handed out were left out of later rounds; of a
+        selection, an array of groups and bins.
         """
         if self.kind == "noise":
             return tuple(block for blocks in self._exact for block in blocks)
@@ -120,13 +121,15 @@ class Draw:
         return bool(self.excess([(1, self), (-1, other)]))
 
     def _labels_cost(self, other: "Draw") -> Fraction:
-        threshold = cast(Labels, self._operation).threshold
+        operation = cast(Labels, self._operation)
+        threshold = operation.threshold
         one, two = self.integers, other.integers
-        if threshold.weights:
+        if not operation.wanted.counts:
             return _rounds_cost(threshold, one, two)
+        (unit,) = threshold.weights
         for own, beside in ((one, two), (two, one)):
             alone = own.keys() - beside.keys()
-            if len(alone) > threshold.labels or any(own[label] != 1 for label in alone):
+            if len(alone) > threshold.labels or any(own[label] != unit for label in alone):
                 return NEVER
         steps = (abs(one.get(x, 0) - two.get(x, 0)) for x in one.keys() | two.keys())
         scale, norm = Fraction(threshold.scale), threshold.law.norm

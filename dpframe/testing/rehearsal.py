@@ -1,7 +1,6 @@
 """Made-up rows, from public facts alone: what a pipeline can be tried with where no data are."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -13,6 +12,7 @@ from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.errors import DeclarationError
+from dpframe.frozen import frozen
 from dpframe.ledger.ledger import Ledger
 from dpframe.operations.declare import check_schema, facts_of
 from dpframe.privacy.amounts import Budget
@@ -45,7 +45,7 @@ _WITH_MISSING: dict[str, Any] = {"int64": "Int64", "float64": "float64", "bool":
 """The dtypes of columns where a value may be missing, by kind; those of others are inferred."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class CellFacts:
     """What cells of a column hold, beside what is declared."""
 
@@ -251,7 +251,7 @@ _POSSIBLE = 0.9  # part of rows
 _AS_IT_COMES, _IN_ONE, _IN_MANY = range(3)  # how a unit fills groups
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class _Units:
     """Whom rows belong to, and where their groups are."""
 

@@ -5,6 +5,7 @@ one run in 10**6 (Clopper-Pearson).
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -89,14 +90,10 @@ def one_lower(patch):
     published = discovering._publish_labels
 
     def lower(found, own, context):
-        lowered = threshold.LabelThreshold(*_parts(own, own.least - 1))
+        lowered = replace(own, least=own.least - own.weights[0])
         return published(found, lowered, context)
 
     patch.setattr(discovering, "_publish_labels", lower)
-
-
-def _parts(own, least):
-    return own.law, own.scale, least, own.labels, own.allowed
 
 
 def unchecked(patch):
@@ -109,7 +106,8 @@ def mass_at_the_threshold_dropped(patch):
     exact = threshold.extra_delta
 
     def dropped(law, scale, least, most, weights):
-        return exact(law, scale, least + 1, most)  # P(Y <= T - 1), as if T were not published
+        least += weights[0]  # P(Y <= T - 1), as if T were not published
+        return exact(law, scale, least, most, weights)
 
     patch.setattr(threshold, "extra_delta", dropped)
 
@@ -133,7 +131,7 @@ def labels_without_cap(patch):
 def a_label_alone(patch):
     unchecked(patch)
     exact = threshold.extra_delta
-    patch.setattr(threshold, "extra_delta", lambda law, s, t, most, weights: exact(law, s, t, 1))
+    patch.setattr(threshold, "extra_delta", lambda law, s, t, most, w: exact(law, s, t, 1, w))
 
 
 FAULTS = [one_lower, mass_at_the_threshold_dropped, rows_counted]
@@ -184,7 +182,7 @@ def test_groups_are_found_as_often_as_the_preview_says(mechanism):
         frame = pd.DataFrame({"label": np.repeat(np.arange(groups), size)})
         found = len(frame.dp.discover("label", dtype="int64", **facts))
         law = small.dp.discover("label", dtype="int64", **facts).dp.certificate.mechanism
-        scale, least = law.scales["0"], int(shown["threshold"])
+        scale, least = law.scales["0"], law.least
         chance = float(law.distribution.at_least(scale, least - size))
         # 6 standard deviations: a false alarm in 10**8 runs
         assert abs(found - groups * chance) < 6 * math.sqrt(groups * chance * (1 - chance)) + 1

@@ -33,7 +33,7 @@ def write(ledger: Ledger, losses: list[PrivacyLoss]) -> None:
     rows, head, pots = [], ledger.head, ledger.status().pots
     for number, loss in enumerate(losses, start=1):
         # a chain of one entry writes its row; only the hash of the one before is needed
-        before = Chain(ledger.ledger_id, ledger.budget, Log().plus([head], []), pots)
+        before = Chain(ledger.ledger_id, ledger.budget, Log().plus([head], []), pots, pots)
         _, row = before.with_entry(entry(loss, name=str(number)))
         rows.append(Row(number, row.body, row.hash))
         head = row.hash

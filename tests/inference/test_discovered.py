@@ -9,6 +9,7 @@ from support.histograms import tails
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.certificates.mechanism_parts import ThresholdPart
 from dpframe.errors import QueryError
 from dpframe.inference.selection import OwnNoise, chosen_ends
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -47,6 +48,22 @@ def test_intervals_cover_as_often_as_they_say_given_that_a_count_is_published(ca
             assert covered <= level + 2 * chance[abs(noisy - units) >= high[-1] - noisy[-1]].max()
         assert (low >= 1).all() and (low <= noisy).all() and (noisy <= high).all()
         assert (np.diff(low) >= 0).all() and (np.diff(high) >= 0).all()
+
+
+@pytest.mark.parametrize("units", [1, 20, 21, 22, 40])
+def test_intervals_hold_where_a_threshold_lies_between_whole_numbers(units):
+    parts, scale, least = 25, 4.22, 532  # 21.28 units
+    part = ThresholdPart(
+        "threshold", "gaussian", "", "gaussian", {"0": scale}, least / parts, parts, 1, (), 1
+    )
+    noisy = np.arange(least, (units + 40) * parts)
+    first, last = least - units * parts, noisy[-1] + 1 - units * parts
+    at = tails(GAUSSIAN, scale * parts, first, last)
+    chance = (at[:-1] - at[1:]) / at[0]
+    low, high = chosen_ends(
+        np.rint(noisy / parts), OwnNoise(GAUSSIAN, scale, found=part.least), 0.95
+    )
+    assert chance[(low <= units) & (units <= high)].sum() >= 0.95
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

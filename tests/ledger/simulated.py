@@ -33,7 +33,6 @@ from dpframe.ledger import file, leases, ledger, platform, postgres
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.leases import Owner
-from dpframe.ledger.platform import patience
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.privacy.amounts import Budget
 
@@ -238,7 +237,7 @@ class World:
     # what the starts do
 
     def opened(self) -> Ledger:
-        return Ledger("simulated.ledger")
+        return ledger.open_patiently("simulated.ledger", PATIENCE)
 
     def start(self) -> int:
         """Start the run, and say with which exit code it ends, by the codes of commands."""
@@ -252,22 +251,19 @@ class World:
             code = answers.SOUND if published.written.all_there else answers.LEFT_OVER
             return answers.Answer("run", code=code)
 
-        with patience(PATIENCE):
-            answer = answers.answer_of("run", ended)
-            self.trace.append(f"{self.actor.number} ends with {answer.code} {answer.problems}")
-            self.require(
-                answer.code in (0, 4, 5, 75), f"exit code {answer.code}: {answer.problems}"
-            )
-            if answer.code in (0, 4):
-                self.require(self.files in self.draws, f"{answer.code}, and no files")
-            if answer.code == answers.LATER:
-                self.require(not self.state().lost or bool(self.excused), "75, and it is lost")
-            if answer.code == answers.LEFT_OVER:
-                self.require(bool(self.log().entries), "5, and nothing was charged")
-                with suppress(LedgerError):
-                    self.actor.pays = made[0].is_lost(made[0].look())
-                if self.actor.pays:
-                    self.require(bool(self.excused), "a living run is told to pay again")
+        answer = answers.answer_of("run", ended)
+        self.trace.append(f"{self.actor.number} ends with {answer.code} {answer.problems}")
+        self.require(answer.code in (0, 4, 5, 75), f"exit code {answer.code}: {answer.problems}")
+        if answer.code in (0, 4):
+            self.require(self.files in self.draws, f"{answer.code}, and no files")
+        if answer.code == answers.LATER:
+            self.require(not self.state().lost or bool(self.excused), "75, and it is lost")
+        if answer.code == answers.LEFT_OVER:
+            self.require(bool(self.log().entries), "5, and nothing was charged")
+            with suppress(LedgerError):
+                self.actor.pays = made[0].is_lost(made[0].look())
+            if self.actor.pays:
+                self.require(bool(self.excused), "a living run is told to pay again")
         return answer.code
 
     def give_up(self) -> int:
@@ -549,9 +545,11 @@ def _database() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
-def _store(_: object) -> SimulatedFile | SimulatedTable:
+def _store(_: object, patience: float | None = None) -> SimulatedFile | SimulatedTable:
     world = _CURRENT[0]
-    return (SimulatedFile if world.kind == "file" else SimulatedTable)(world)
+    store = (SimulatedFile if world.kind == "file" else SimulatedTable)(world)
+    store.patience = patience
+    return store
 
 
 def _here(spool: str = "") -> Owner:

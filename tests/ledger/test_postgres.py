@@ -10,6 +10,7 @@ import threading
 import time
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -31,7 +32,7 @@ from dpframe.errors import (
     ReleaseError,
 )
 from dpframe.ledger.chain import Row
-from dpframe.ledger.platform import patience
+from dpframe.ledger.ledger import open_patiently
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.ledger.store import store_at
 from dpframe.privacy.amounts import PrivacyLoss
@@ -467,8 +468,7 @@ def test_a_ledger_that_others_keep_is_busy(url):
 
 def _charge_error(url):
     try:
-        with patience(0.5):
-            Ledger(url).charge(entry(pure(0.25)))
+        open_patiently(url, 0.5).charge(entry(pure(0.25)))
     except LedgerError as error:
         return error
     return None
@@ -530,7 +530,8 @@ def test_a_commit_is_on_disk_whatever_the_session_says(server, url):
 def took(act, *words: str) -> float:
     """Refuse for now, and say after how many seconds."""
     begun = time.monotonic()
-    with raises(LedgerBusyError, *words), patience(2):
+    patient = mock.patch("dpframe.ledger.platform.USUAL_PATIENCE", 2)
+    with raises(LedgerBusyError, *words), patient:
         act()
     return time.monotonic() - begun
 

@@ -1,6 +1,7 @@
 """Groups that are not known beforehand: found, charged, certified, and used as keys."""
 
 import datetime
+import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -31,8 +32,8 @@ from dpframe.privacy.threshold import extra_delta, weights_of
 
 SPEND = {"epsilon": 1, "delta": 1e-6}
 ROWS = {**SPEND, "privacy_unit": dpf.EACH_ROW}
-BEST = {1: 15, 2: 30, 3: 38, 5: 50, 10: 71, 100: 239}
-TENTH = {1: 17, 2: 34, 3: 42, 5: 55, 10: 78, 100: 259}
+BEST = {1: 15, 2: 30, 3: 37.384, 5: 48.896, 10: 70.472, 100: 238.096}
+TENTH = {1: 17, 2: 33.336, 3: 41.144, 5: 53.704, 10: 77.168, 100: 258.416}
 DAY = datetime.date(2020, 2, 1)
 VALUES = {
     "string": ["b", "a", "é"],
@@ -171,7 +172,7 @@ def test_thresholds_of_a_first_and_only_charge(most):
     frame = with_units(3, ["A"], max_groups=most, max_rows=1000)
     shown = preview_of(frame, dpf.discover, "zone", **SPEND)
     assert shown["threshold"].iloc[0] == BEST[most] == shown["threshold"].min()
-    assert shown["found_50"].iloc[0] == BEST[most]
+    assert shown["found_50"].iloc[0] == math.ceil(BEST[most])
     assert (shown["found_5"] < shown["found_50"]).all()
     assert (shown["found_50"] < shown["found_95"]).all()
     pd.testing.assert_frame_equal(shown, frame.dp.plan(dpf.discover("zone"), **SPEND).table)
@@ -186,6 +187,17 @@ def test_thresholds_where_a_tenth_of_delta_is_kept(most):
     assert shown["fits"].all()
 
 
+def test_a_threshold_between_whole_numbers_shows_those_above_it_as_they_are():
+    units = range(49)
+    rows = [(unit, zone) for unit in units for zone in ("A", "B") if unit < 48 or zone == "B"]
+    frame = pd.DataFrame(rows, columns=["u", "zone"])
+    frame.dp.declare(privacy_unit="u", max_groups=5, max_rows=5)
+    with quiet():
+        found = frame.dp.discover("zone", **SPEND)
+    assert found["units"].to_dict() == {"B": 49}
+    assert found.dp.certificate.mechanism.threshold == BEST[5]
+
+
 def test_the_charge_is_the_noise_and_the_extra_delta():
     frame = with_units(400, ["A", "B"], max_groups=3, max_rows=9, budget=dpf.Budget(2, 1e-6, 1e-7))
     for mechanism in ("laplace", "gaussian"):
@@ -193,13 +205,15 @@ def test_the_charge_is_the_noise_and_the_extra_delta():
         entry = frame.dp.ledger.entries[-1]
         certificate = dpf.verify(found, ledger=frame.dp.ledger)
         discovery, law = certificate.mechanism, certificate.mechanism.distribution
-        scale = discovery.scales["0"]
+        parts, scale = discovery.parts, discovery.scales["0"] * discovery.parts
         assert discovery.max_labels == 3 and discovery.dtypes == ("string",)
-        extra = extra_delta(law, scale, discovery.threshold, 3)
+        least = round(discovery.threshold * parts)
+        extra = extra_delta(law, scale, least, 3, (parts,))
         assert entry.loss.delta == extra <= Fraction("4e-8")
         assert certificate.privacy_loss.extra_delta == float(extra)
-        assert entry.loss.epsilon + entry.loss.mu_squared >= 3 / Fraction(scale) ** law.norm
-        assert extra_delta(law, scale, discovery.threshold - 1, 3) > Fraction("4e-8")
+        loss = 3 * (parts / Fraction(scale)) ** law.norm
+        assert float(entry.loss.epsilon + entry.loss.mu_squared) == pytest.approx(float(loss))
+        assert extra_delta(law, scale, least - 1, 3, (parts,)) > Fraction("4e-8")
     losses = [entry.loss for entry in frame.dp.ledger.entries]
     assert losses[0].epsilon == Fraction(1, 2) and losses[0].mu_squared == 0
     assert losses[1].epsilon == 0 and losses[1].mu_squared > 0
@@ -216,8 +230,8 @@ def test_the_certificate_says_what_was_promised():
     assert said.query.by[0].source == "discovered" and said.query.by[0].groups == len(found)
     assert said.privacy_unit.caps.max_groups == 2 == said.mechanism.max_labels
     assert (said.privacy_loss.epsilon, said.privacy_loss.delta) == (1, 1e-6)
-    assert f"{said.mechanism.threshold} or more, one unit counting for 2 labels" in repr(said)
-    assert f"{said.mechanism.threshold} or more" in said._repr_html_()
+    assert f"{said.mechanism.threshold:g} or more, one unit counting for 2 labels" in repr(said)
+    assert f"{said.mechanism.threshold:g} or more" in said._repr_html_()
     row = pd.DataFrame({"zone": ["A"]}).dp.discover("zone", **ROWS).dp.certificate
     assert row.privacy_loss.epsilon == 1 and row.privacy_loss.delta == row.privacy_loss.extra_delta
     assert "one unit counting for 1 label at most" in repr(row)
@@ -292,8 +306,9 @@ def test_a_unit_without_a_cap_on_its_labels_is_refused():
         DeclarationError, "max_groups must say for how many labels", parameter="max_groups"
     ):
         frame.dp.discover("zone", **SPEND)
-    assert preview_of(frame, dpf.discover, "zone", max_groups=2, **SPEND)["threshold"].iloc[0] == 30
-    assert preview_of(frame, dpf.discover, "zone", max_groups=9, **SPEND)["threshold"].iloc[0] == 38
+    for groups, most in ((2, 2), (9, 3)):  # a unit has no more groups than rows
+        shown = preview_of(frame, dpf.discover, "zone", max_groups=groups, **SPEND)
+        assert shown["threshold"].iloc[0] == BEST[most]
 
 
 WRONG = [
@@ -322,7 +337,7 @@ WRONG = [
     (
         {"epsilon": 1e-9, "mechanism": "laplace", "counts": False},
         CalibrationError,
-        "above 2**30 units. Spend more.",
+        "above 1.1e+09 units. Spend more.",
     ),
     ({"note": "n"}, DeclarationError, "kept in a ledger"),
 ]

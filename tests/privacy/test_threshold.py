@@ -23,6 +23,7 @@ from support.raising import raises
 
 from dpframe.checker.rounds import LabelRound, require_together
 from dpframe.errors import CalibrationError, PlanCheckError
+from dpframe.privacy import threshold
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.threshold import (
     ROUND_PARTS,
@@ -144,9 +145,9 @@ def test_the_extra_delta_is_at_the_private_side_and_tight(law):
             assert exact <= found <= exact * (1 + 1e-9) + mpmath.mpf("1e-300")
 
 
-BEST = {1: 15, 2: 30, 3: 41, 5: 53, 10: 75, 100: 252}
-TENTH = {1: 17, 2: 34, 3: 42, 5: 54, 10: 77, 100: 257}
-REPLACED = {1: 28, 2: 46, 3: 57, 5: 74, 10: 106, 100: 355}
+BEST = {1: 15, 2: 30, 3: 39.576, 5: 51.72, 10: 74.472, 100: 250.688}
+TENTH = {1: 17, 2: 32.992, 3: 40.72, 5: 53.144, 10: 76.368, 100: 255.688}
+REPLACED = {1: 28, 2: 44.872, 3: 55.552, 5: 72.728, 10: 104.896, 100: 354.112}
 
 
 def least_of(labels, neighboring, most):
@@ -157,7 +158,7 @@ def least_of(labels, neighboring, most):
         )
         for law in (LAPLACE, GAUSSIAN)
     ]
-    return min(one.least for one in found)
+    return min(one.least_units for one in found)
 
 
 @pytest.mark.parametrize("labels", BEST)
@@ -178,15 +179,18 @@ def test_scale_and_threshold_are_the_least_that_keep_the_amounts(law, neighborin
         [Fraction(1), Fraction(1, 17)], [Fraction(1, 10**6), Fraction(1, 3)], [1, 7]
     ):
         found = threshold_of(law, allowed, delta, labels, neighboring)
-        assert loss(law, found.scale, labels, neighboring) <= allowed
-        assert loss(law, found.scale * (1 - 1e-15), labels, neighboring) > allowed
+        (parts,) = found.weights
+        assert parts % 2 == 1  # for no part to be half of a unit
+        unit = parts**law.norm
+        assert loss(law, found.scale, labels, neighboring) * unit <= allowed
+        assert loss(law, found.scale * (1 - 1e-15), labels, neighboring) * unit > allowed
         assert found.extra_delta <= delta
-        one_lower = extra_delta(law, found.scale, found.least - 1, labels)
-        assert found.least == 2 or one_lower > delta
+        one_lower = extra_delta(law, found.scale, found.least - 1, labels, found.weights)
+        assert found.least == parts + 1 or one_lower > delta
 
 
-ALONE = {1: 22, 2: 31, 3: 38, 5: 50, 10: 71, 100: 239}
-ALONE_REPLACED = {1: 30, 2: 43, 3: 53, 5: 70, 10: 100, 100: 337}
+ALONE = {1: 21.088, 2: 30.232, 3: 37.384, 5: 48.896, 10: 70.472, 100: 238.096}
+ALONE_REPLACED = {1: 29.408, 2: 42.336, 3: 52.448, 5: 68.728, 10: 99.24, 100: 336.304}
 WIDE = [
     (1, 0.05, 1, "add_remove"),
     (1, 0.05, 2, "add_remove"),
@@ -199,31 +203,32 @@ WIDE = [
 @pytest.mark.parametrize("labels", ALONE)
 def test_thresholds_of_gaussian_noise_alone(labels):
     amounts = Fraction(1), Fraction(1, 10**6), labels
-    assert threshold_alone(GAUSSIAN, *amounts, "add_remove").least == ALONE[labels]
-    assert threshold_alone(GAUSSIAN, *amounts, "replace").least == ALONE_REPLACED[labels]
+    assert threshold_alone(GAUSSIAN, *amounts, "add_remove").least_units == ALONE[labels]
+    assert threshold_alone(GAUSSIAN, *amounts, "replace").least_units == ALONE_REPLACED[labels]
 
 
 @pytest.mark.parametrize("case", WIDE, ids=str)
-def test_counts_and_labels_alone_keep_delta_and_with_one_lower_do_not(case):
+def test_counts_and_labels_alone_keep_delta_and_with_one_lower_do_not(case, monkeypatch):
     epsilon, delta, labels, neighboring = case
+    monkeypatch.setattr(threshold, "_PARTS_OF_UNIT", 3)  # of more, there are too many outcomes
     found = threshold_alone(GAUSSIAN, Fraction(epsilon), Fraction(delta), labels, neighboring)
     kept, lower = (
-        worst_pair((GAUSSIAN, found.scale, least, labels, neighboring), [epsilon])[0]
-        for least in (found.least, found.least - 1)
+        worst_pair((GAUSSIAN, found.scale, least, labels, neighboring), [epsilon], 3)[0]
+        for least in (found.least, found.least - 3)
     )
     assert 0.5 * delta < kept <= delta < lower
 
 
 def integrated(found, neighboring, epsilon):
     """Integrate the excess of the laws of numbers and labels, over all units, on a grid."""
-    kept = float(1 - beyond(GAUSSIAN, found.scale, found.least - 1))
+    kept = float(1 - beyond(GAUSSIAN, found.scale, found.least - found.weights[0]))
     most = range(found.labels + 1)
     replaced = neighboring == "replace"
     pairs = [(a, b) for a in most for b in most if replaced or not (a and b)]
     worst = 0.0
     for a, b in pairs:
         moved = counts_moved(found.labels, neighboring) - a - b
-        mu = math.sqrt(moved) / found.scale
+        mu = math.sqrt(moved) / found.sigma
         z = np.linspace(-9, 9 + mu, 100_001)
         density, other = (np.exp(-((z - at) ** 2) / 2) / math.sqrt(2 * math.pi) for at in (mu, 0))
         above = np.maximum(kept**a * density - math.exp(epsilon) * kept**b * other, 0)
@@ -247,7 +252,7 @@ def test_the_bound_of_counts_and_labels_is_their_integral(labels, neighboring):
 def test_the_check_refuses_a_threshold_one_lower_and_a_scale_a_part_smaller(labels, neighboring):
     amounts = Fraction(1), Fraction(1, 10**6)
     found = threshold_alone(GAUSSIAN, *amounts, labels, neighboring)
-    weights = {labels: 1}
+    weights = {labels: found.weights[0]}
     require_together(LabelRound(GAUSSIAN, found.scale, found.least, weights), neighboring, *amounts)
     for scale, least in ((found.scale, found.least - 1), (found.scale * 0.99, found.least)):
         with raises(PlanCheckError, "numbers and labels keep delta"):

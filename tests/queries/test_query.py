@@ -1,6 +1,5 @@
 """Kinds of queries say what they ask for, and no other module asks for their kind."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +7,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import Query
+from dpframe.frozen import frozen
 from dpframe.queries import aggregate, of_columns, regression
 from dpframe.queries.binned import Histogram
 from dpframe.queries.query import OutputSpec, QueryOptions
@@ -153,7 +153,7 @@ def test_a_kind_that_does_not_say_what_it_asks_for_cannot_be_made():
         Silent()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Both(Query):
     """A kind that no module knows."""
 

@@ -217,9 +217,7 @@ def narrow_noise(patch):
 
 def a_threshold_for_one_more(patch):
     extra = threshold.extra_delta
-    patch.setattr(
-        threshold, "extra_delta", lambda law, scale, least, *k: extra(law, scale, least + 1, *k)
-    )
+    patch.setattr(threshold, "extra_delta", lambda law, s, t, k, w: extra(law, s, t + w[0], k, w))
 
 
 SUM, MARGINS = asking("sum", "fare", "zone"), {"mechanism": "gaussian", "relation": "replace"}

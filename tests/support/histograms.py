@@ -53,13 +53,15 @@ def hockey_sticks(one, other, epsilons):
     return np.array([np.maximum(ps - math.exp(epsilon) * qs, 0).sum() for epsilon in epsilons])
 
 
-def worst_pair(case, epsilons):
+def worst_pair(case, epsilons, parts=1):
     """Largest hockey sticks over neighbors: what a unit adds to, and what its other takes from."""
     law, scale, least, labels, neighboring = case
     top = least + math.ceil((11 if law.norm == 1 else 5) * scale)
-    sizes = [1, 2, least - 1, least, least + 1]
+    near = least // parts
+    sizes = [1, 2, near - 1, near, near + 1]
     pair = {
-        n: tuple(published(law, scale, least, units, top) for units in (n, n - 1)) for n in sizes
+        n: tuple(published(law, scale, least, units * parts, top) for units in (n, n - 1))
+        for n in sizes
     }
     ups = combinations_with_replacement(sizes, labels)
     replaced = neighboring == "replace"

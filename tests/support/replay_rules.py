@@ -107,17 +107,16 @@ def _measured(ask, rows, first):
 def chance_of_a_label(threshold):
     """P(one of k labels of a single unit is published), in 50 digits, from the laws as documented.
 
-    A label of one unit is published for noise of T - 1 or more; in a round of a set, for noise of T
-    less its weight, and the number of labels is the one that makes it the likeliest. The noise is
-    of the discrete Laplace law with `P(Y = y)` proportional to `exp(-|y| / s)`, or a normal number
-    that is rounded.
+    A label of one unit is published for noise of T less its weight, or more; in a round of a set,
+    the number of labels is the one that makes it the likeliest. The noise is of the discrete
+    Laplace law with `P(Y = y)` proportional to `exp(-|y| / s)`, or a normal number that is rounded.
     """
     rounds, norm = (*threshold.before, threshold), threshold.law.norm
-    one = 2**20 if threshold.before else 1
+    one = 2**20 if threshold.before else threshold.weights[0]
     many = range(1, threshold.labels + 1) if threshold.before else [threshold.labels]
     with mpmath.workdps(60):
         weights = {m: math.isqrt(one**2 // m) if norm == 2 else one // m for m in many}
-        weights = weights if threshold.before else {threshold.labels: 1}
+        weights = weights if threshold.before else {threshold.labels: one}
         return mpmath.fsum(
             max(_chance_of(own, own.least - w, m) for m, w in weights.items()) for own in rounds
         )
