@@ -15,6 +15,7 @@ from dpframe.accessors.typed import DataFrame
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
+from dpframe.files.excel import read_excel
 from dpframe.files.pandera import schema
 from dpframe.files.parquet import write_parquet
 from dpframe.inference.combine import combine
@@ -92,6 +93,7 @@ __all__ = [
     "rate",
     "ratio",
     "read_csv",
+    "read_excel",
     "regression",
     "release",
     "report",

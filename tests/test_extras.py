@@ -13,7 +13,7 @@ from dpframe.errors import pip_install
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml", "jinja2"]
-HIDDEN += ["sqlalchemy", "psycopg"]
+HIDDEN += ["sqlalchemy", "psycopg", "openpyxl"]
 SCRIPT = """
 import importlib.abc, sys
 
@@ -54,6 +54,7 @@ assert main(["ledger", "trips.ledger"]) == 0
 """
 NEEDS = {
     "write_parquet": ("released.dp.write_parquet('x.parquet')", "parquet"),
+    "write_excel": ("released.dp.write_excel('x.xlsx')", "excel"),
     "scan_parquet": ("dpf.scan_parquet('x.parquet')", "parquet"),
     "scan": ("dpf.scan(trips.dtypes)", "parquet"),
     "plot": ("released.dp.plot(column='n')", "plot"),

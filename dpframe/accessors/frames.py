@@ -14,7 +14,7 @@ from dpframe.accessors.typed import DataFrame
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
-from dpframe.files import csv, parquet
+from dpframe.files import csv, excel, parquet
 from dpframe.inference import independence, intervals
 from dpframe.inference.combine import Weights, combine
 from dpframe.ledger.ledger import Ledger
@@ -257,6 +257,7 @@ class DPAccessor(PrivateAccessor):
     rename = frame_method_of(rename.rename)
     publish = method_of(verify.publish)
     write_csv = method_of(csv.write_csv)
+    write_excel = method_of(excel.write_excel)
     write_parquet = method_of(parquet.write_parquet)
     plot = method_of(plot.plot)
     plot_map = method_of(maps.plot_map)

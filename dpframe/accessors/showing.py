@@ -55,10 +55,6 @@ _BOTH = {"quantile"}
 """What private frames are asked, and what is read off released ones."""
 
 
-_EXCEL = (
-    "Excel files hold no certificate: use released.dp.interval(join=True).to_excel(path), and "
-    "publish the file of .dp.write_csv(path) beside it."
-)
 _PANDAS = "pandas keeps the certificate: use {call}."
 
 
@@ -116,7 +112,7 @@ _FOR_RELEASED = _by_name(
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
         "to_csv": "Use .dp.write_csv(path).",
         "to_parquet": "Use .dp.write_parquet(path).",
-        "write_excel to_excel": _EXCEL,
+        "to_excel": "Use .dp.write_excel(path).",
     }
 )
 """The same, for released frames: nothing that would cost privacy."""

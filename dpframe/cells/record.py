@@ -58,7 +58,7 @@ _DIAGNOSIS = (
 _LOST = (
     "this frame carries no certificate: it was not released by dpframe, or pandas lost its attrs, "
     "as Series.unstack, pivot, merge and files do. dpf.certify(table, of=released) puts it on "
-    "again; dpf.read_csv reads what dpf.write_csv wrote."
+    "again; dpf.read_csv and dpf.read_excel read it from files."
 )
 
 
@@ -639,7 +639,7 @@ def record_on(frame: object) -> Opened:
     """
     if not isinstance(frame, pd.DataFrame):
         path = isinstance(frame, str | PathLike)
-        hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
+        hint = " Read it with dpf.read_csv, dpf.read_excel or pandas.read_parquet." if path else ""
         hint = " Use .to_frame()." if isinstance(frame, pd.Series) else hint
         rule = "a certificate is for a whole released DataFrame"
         raise CertificateError(f"{rule}, got {a_type(frame)}.{hint}")

@@ -11,7 +11,7 @@ from dpframe.cells.locate import Located, TableLayout, locate
 from dpframe.cells.record import CellColumn, Opened, carry, record_on
 from dpframe.certificates.certificate import Certificate, Release, has_rows
 from dpframe.certificates.claims import check_cost
-from dpframe.certificates.definitions import Definition
+from dpframe.certificates.definitions import Definition, DerivedDefinition
 from dpframe.context import cached_property
 from dpframe.errors import STOPS, CertificateError, QueryError, quote
 from dpframe.frozen import frozen
@@ -149,6 +149,19 @@ class Shown:
             for part in self.opened.table.columns
             if part.definition is not None and part.label in self.seen
         }
+
+    def middle_of(self, label: str) -> str | None:
+        """Return the column of whose intervals a column holds an end, if that is known.
+
+        Of what was computed, that is what was computed alike, not the released column.
+        """
+        definition = self.opened.columns[label].part.definition
+        if definition is None or getattr(definition, "end", None) is None:
+            return None
+        if isinstance(definition, DerivedDefinition):
+            return self.opened.middle_of(definition, self.opened.columns)
+        source = self.opened.labels_by_name.get(getattr(definition, "column", ""), "")
+        return source if source in self.seen else None
 
     @cached_property
     def certificate(self) -> Certificate:

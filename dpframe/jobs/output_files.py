@@ -13,7 +13,8 @@ from dpframe.cells.verify import look
 from dpframe.context import at_the_door
 from dpframe.engines.batches import temporary_folder
 from dpframe.errors import CertificateError, DPFrameError, TemporaryError
-from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
+from dpframe.files.csv import sidecar_of, write_csv
+from dpframe.files.layout import INSTEAD
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_paths import folded, read_released

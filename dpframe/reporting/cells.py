@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
@@ -20,8 +21,6 @@ from dpframe.steps.derive import change
 MOST_ROWS = 200
 """Rows of a table that are shown."""
 
-_PLACES = 6  # digits after the point, at most
-_HUGE = 1e15  # numbers from here on are shown with an exponent
 _WIDTH = 100.0  # of a drawing, in units of its own
 UNKNOWN = "unknown"
 """Stands for a number whose interval is all that is possible."""
@@ -108,7 +107,8 @@ def cells_of(
     rows, bars = zip(shown, low, high, strict=True), _bars(numbers, base)
     for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
-        value, lowest, highest = (number_text(text, width) for text in texts)
+        size = float(np.abs(number[np.isfinite(number)]).max(initial=0))
+        value, lowest, highest = (number_text(text, width, size) for text in texts)
         value = value or (UNKNOWN if lowest else "")
         within = f"{lowest} to {highest}" if value and lowest else ""
         reach = max(width, number[2] - number[0])  # a count below 0 is outside
@@ -138,23 +138,6 @@ def _bars(numbers: np.ndarray, base: float) -> list[Bar | None]:
     places = _WIDTH * (numbers - least) / (most - least)
     zero = _WIDTH * (base - least) / (most - least)
     return [Bar(zero, *place.round(2)) if np.isfinite(place).all() else None for place in places.T]
-
-
-def number_text(value: object, half_width: float | None) -> str:
-    """Show a number with as many digits as its error leaves, or whatever else it is."""
-    if value is None or value is pd.NaT or value is pd.NA or value != value:  # noqa: PLR0124
-        return ""
-    if not isinstance(value, int | float | np.number):
-        return str(value)
-    number = float(value)
-    if not math.isfinite(number) or abs(number) >= _HUGE:
-        return f"{number:.6g}"
-    if isinstance(value, int | np.integer):
-        return f"{value:,}"
-    if half_width is None or not 0 < half_width < math.inf:
-        return f"{number:,.6g}"
-    places = min(max(1 - math.floor(math.log10(half_width)), 0), _PLACES)
-    return f"{number:,.{places}f}"
 
 
 class ChangeCell(NamedTuple):

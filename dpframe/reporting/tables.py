@@ -12,6 +12,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.cells.reduce import apart
+from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
@@ -30,14 +31,7 @@ from dpframe.privacy.gaussian import mu_of_pure
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
 from dpframe.queries.binned import LEVEL
-from dpframe.reporting.cells import (
-    MOST_ROWS,
-    CellView,
-    cells_of,
-    level_and_keys,
-    number_text,
-    percent_texts,
-)
+from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_keys, percent_texts
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"

@@ -251,7 +251,7 @@ def _end(shown: Shown, label: str) -> str | None:
 def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
     """Return the unit of each column, by its label as JSON; ends go with their numbers."""
     numbers = [label for label in shown.seen if not shown.opened.columns[label].kind]
-    sources = {label: source for label in numbers for source in [_source(shown, label)]}
+    sources = {label: source for label in numbers for source in [shown.middle_of(label)]}
     if isinstance(decimals, Mapping):
         if to is not None:
             raise QueryError.about("to", "is in place of decimals", to, "Give one of them.")
@@ -278,19 +278,6 @@ def _check_unit(shown: Shown, label: str, unit: float) -> None:
         raise QueryError(f"{rule}. Give them by column.", parameter="decimals", label=name)
 
 
-def _source(shown: Shown, label: str) -> str | None:
-    """Return the column whose ends of intervals a column holds."""
-    own = shown.opened.columns[label].part.definition
-    if getattr(own, "end", None) is None:
-        return None
-    if (
-        own is not None and own.call == "derive"
-    ):  # beside what was computed, not the released number
-        return shown.opened.middle_of(own, shown.opened.columns)
-    source = shown.opened.labels_by_name.get(getattr(own, "column", ""), "")
-    return source if source in shown.labels else None
-
-
 def _named(shown: Shown, name: object, numbers: list[str]) -> str:
     """Find a column that decimals name."""
     labels = {shown.opened.shown_label(label): label for label in shown.seen}
@@ -298,7 +285,7 @@ def _named(shown: Shown, name: object, numbers: list[str]) -> str:
         rule = f"must name columns of this table, {quote(list(labels))}"
         raise QueryError.about("decimals", rule, name)
     label = labels[name]
-    source = _source(shown, label)
+    source = shown.middle_of(label)
     if source is not None:
         why = f"which is rounded to the outside with {shown.opened.shown_label(source)!r}"
     elif label not in numbers:

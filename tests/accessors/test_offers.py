@@ -85,6 +85,7 @@ def attempts(frame, name, folder, kind):
         "round": [{"decimals": 2}],
         "suppress": [{"relative_error": 0.5}, {"below": 10, "by": first}],
         "write_csv": [{"path": folder / "a.csv"}],
+        "write_excel": [{"path": folder / "a.xlsx"}],
         "write_parquet": [{"path": folder / "a.parquet"}],
     }.get(name, [{}])
     return [lambda one=one: getattr(frame.dp, name)(**one) for one in given]

@@ -58,6 +58,7 @@ SEVERAL = {
     "report": ("columns", lambda f: dpf.report([f, made("one")]), 2),
     "write_csv": ("columns", lambda f: f.dp.write_csv("table.csv"), 1),
     "write_parquet": ("columns", lambda f: f.dp.write_parquet("table.parquet"), 2),
+    "write_excel": ("columns", lambda f: f.dp.write_excel("table.xlsx"), 2),
 }
 
 

@@ -269,6 +269,7 @@ class Made:
             good |= {"before": self.before} if name == "change" else {}
             path = {"path": folder / f"{name}.csv"} if name in ("report", "write_csv") else {}
             path |= {"path": folder / "a.parquet"} if name == "write_parquet" else {}
+            path |= {"path": folder / "a.xlsx"} if name == "write_excel" else {}
             found[name] = (getattr(self.of(name).dp, name), {**good, **path})
         return found
 

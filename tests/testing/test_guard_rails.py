@@ -147,6 +147,7 @@ OUTSIDE = {
     "schema": dpf.schema,
     "write_csv": lambda made: dpf.write_csv(made, "test.csv"),
     "write_parquet": lambda made: dpf.write_parquet(made, "test.parquet"),
+    "write_excel": lambda made: made.dp.write_excel("test.xlsx"),
     "read": lambda made: dpf.verify(pickle.loads(pickle.dumps(made))),  # noqa: S301
 }
 
@@ -180,13 +181,15 @@ def test_files_go_to_the_folder_of_the_block_and_say_that_they_are_tests(tmp_pat
         made = ask()
         dpf.write_csv(made, real / "zones.csv")
         dpf.write_parquet(made, real / "zones.parquet")
+        made.dp.write_excel(real / "zones.xlsx")
         page = dpf.report(made, path=real / "page.html", title="Trips")
         dpf.write_csv(made, folder / "own.csv")
         assert dpf.read_csv(real / "zones.csv").equals(made)
         assert dpf.read_csv(folder / "own.csv").equals(made)
+        assert dpf.read_excel(real / "zones.xlsx").equals(made)
     assert list(real.iterdir()) == []
     names = sorted(file.name for file in folder.rglob("*") if file.is_file())
-    assert len(names) == 6 and all(".test." in name for name in names)
+    assert len(names) == 7 and all(".test." in name for name in names)
     assert "TEST: Trips" in page and "Verified" not in page.split("</header>")[0]
     (written,) = folder.rglob("zones.test.parquet")
     with pytest.raises(CertificateError, match="made inside a testing block"):
