@@ -231,10 +231,9 @@ def _ends_by_test(
     kept = np.where(inside, best, np.where(low_kept, first, last))
     low, high = np.full(top.shape, float(first)), np.full(top.shape, float(last))
     if spread is None:
-        for ends, end_kept, side in ((low, low_kept, -1), (high, high_kept, 1)):
-            rows = np.flatnonzero(~end_kept)
-            test = StraightTest(top[rows], bottom[rows], nodes, widths)
-            ends[rows] = test.border(kept[rows], side)
+        below, above = np.flatnonzero(~low_kept), np.flatnonzero(~high_kept)
+        low[below] = StraightTest(top[below], bottom[below], nodes, widths).border(kept[below], -1)
+        high[above] = StraightTest(top[above], bottom[above], nodes, widths).border(kept[above], 1)
         return low, high
     low, high = (narrow(lambda mean, _: excess(top, mean), end, kept) for end in (low, high))
     return np.where(low_kept, first, low), np.where(high_kept, last, high)

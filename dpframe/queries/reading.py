@@ -115,8 +115,8 @@ def _is_one_label(value: object) -> TypeGuard[Hashable]:
 def _way_of_labels(name: str, columns: object) -> str:
     """Say how what pandas takes as an array, in a dict, or as a function, is written here."""
     if isinstance(columns, _GROUPERS) or is_data(columns):
-        example = "frame['group'] = pd.cut(...)"
-        return f" Put groups into a column before the frame is declared, {example}, and name that."
+        cut = " Cut a column in the call, by=dpf.cut(column, edges) or dpf.period(column, ...);"
+        return f"{cut} or make one of groups before the frame is declared, and name that."
     if not isinstance(columns, Mapping) or not columns:
         return ""
     column, aggregation = next(iter(columns.items()))
