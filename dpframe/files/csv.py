@@ -4,6 +4,7 @@ CSV keeps neither dtypes nor `attrs`. Beside `name.csv` stands `name.csv.certifi
 layout of the table and its certificate, in which keys have their types.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -156,8 +157,7 @@ def read_csv(path: _Path) -> pd.DataFrame:
         raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
     sidecar, opened = _read_sidecar(beside)
     try:
-        text = place.read_bytes().decode("utf-8-sig")
-        frame = _CsvReader(sidecar, opened).parse(text)
+        frame = _CsvReader(sidecar, opened).parse(place.read_bytes())
         carry(frame, opened)
         look(frame)
     except (*_BROKEN, CertificateError):
@@ -319,16 +319,18 @@ class _CsvReader(TableReader):
         """Return texts of the file as they were."""
         return [*map(_plain, texts)] if self.sidecar.escaped_formulas else texts
 
-    def parse(self, text: str) -> pd.DataFrame:
+    def parse(self, content: bytes) -> pd.DataFrame:
         """Read a table; anything can be raised if it was changed."""
         sidecar = self.sidecar
-        stream = io.StringIO(text.rstrip("\r\n") + "\n", newline="")
-        lines = csv.reader(stream, strict=True)
+        lines_alone = content.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n") + b"\n"
+        # half the time of a `StringIO`, which holds four bytes a character
+        stream = io.TextIOWrapper(io.BytesIO(lines_alone), "utf-8", newline="")
+        lines = csv.reader(iter(stream.readline, ""), strict=True)
         header = [next(lines) for _ in sidecar.header]
         self.check_header(header)
         return self.table(header, self._cells(stream, len(sidecar.index) + len(sidecar.dtypes)))
 
-    def _cells(self, stream: io.StringIO, width: int) -> pd.DataFrame:
+    def _cells(self, stream: io.TextIOBase, width: int) -> pd.DataFrame:
         """Read the lines below the header: keys as texts, numbers as numbers."""
         known = self.dtypes()
         dtypes: dict[Any, Any] = {at: dtype for at, dtype in known.items() if dtype is not None}

@@ -236,7 +236,7 @@ class TableReader:
         ]
         index = keys[0] if depth == 1 else pd.MultiIndex.from_arrays(keys)
         columns = {at: self._column(cells[depth + at], at) for at in range(width)}
-        frame = pd.DataFrame(columns, index=index)
+        frame = pd.DataFrame(columns, index=index, copy=False)
         numbers = [at for at, dtype in enumerate(sidecar.dtypes) if dtype is not None]
         if sum(int(frame[at].count()) for at in numbers) != sidecar.cells:
             raise ValueError("another number of cells")

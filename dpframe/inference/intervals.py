@@ -229,14 +229,13 @@ def _ends_by_test(
     # the quotient itself is never rejected; elsewhere one end is not
     inside = (best >= first) & (best <= last)
     kept = np.where(inside, best, np.where(low_kept, first, last))
+    low, high = np.full(top.shape, float(first)), np.full(top.shape, float(last))
     if spread is None:
-        straight = StraightTest(top, bottom, nodes, widths)
-        low, high = straight.border(kept, -1), straight.border(kept, 1)
-    else:
-        low, high = (
-            narrow(lambda mean, _: excess(top, mean), np.full(top.shape, end), kept)
-            for end in (first, last)
-        )
+        below, above = np.flatnonzero(~low_kept), np.flatnonzero(~high_kept)
+        low[below] = StraightTest(top[below], bottom[below], nodes, widths).border(kept[below], -1)
+        high[above] = StraightTest(top[above], bottom[above], nodes, widths).border(kept[above], 1)
+        return low, high
+    low, high = (narrow(lambda mean, _: excess(top, mean), end, kept) for end in (low, high))
     return np.where(low_kept, first, low), np.where(high_kept, last, high)
 
 

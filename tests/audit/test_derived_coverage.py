@@ -1,4 +1,7 @@
-"""Tables computed from released ones hold as often as they say, law by law and cell by cell."""
+"""Tables computed from released ones hold as often as they say, law by law and cell by cell.
+
+Cells of which nothing is known are missing: their interval is all that is possible.
+"""
 
 import numpy as np
 import pandas as pd
@@ -76,7 +79,7 @@ def coverage(found, right, label, narrower=1.0):
     value = found[label].to_numpy(float)
     ends = (found[f"{label}{end}"].to_numpy(float) for end in ("_low", "_high"))
     low, high = (value + narrower * (end - value) for end in ends)
-    held = (low <= wanted + slack) & (wanted - slack <= high)
+    held = (low <= wanted + slack) & (wanted - slack <= high) | np.isnan(value)
     return pd.Series(held, found.index).groupby(level=levels).mean()
 
 

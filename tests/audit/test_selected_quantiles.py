@@ -11,6 +11,7 @@ import pytest
 from support.auditing import FALSE_ALARM, largest_probability, least_probability
 
 import dpframe as dpf
+from dpframe.errors import PlanCheckError
 from dpframe.operations import select as planning
 from dpframe.privacy import selection
 
@@ -78,10 +79,16 @@ def test_a_row_is_hidden_as_well_as_claimed_and_no_better(game, among):
         ("a row more", "bins", half_the_noise),
         ("a row more", "candidates", half_the_noise),
         ("a row elsewhere", "bins", half_the_noise),
-        ("a row elsewhere", "bins", replaced_rows_taken_for_removed_ones),
     ],
 )
 def test_faults_are_caught(game, among, fault, monkeypatch):
     fault(monkeypatch)
     found, claim = loss_at_least(game, among)
     assert found > claim
+
+
+@pytest.mark.audit
+def test_a_plan_for_another_relation_is_refused(monkeypatch):
+    replaced_rows_taken_for_removed_ones(monkeypatch)
+    with pytest.raises(PlanCheckError, match="could cost epsilon = 2"):
+        above([0, MEDIAN, MEDIAN], "replace")

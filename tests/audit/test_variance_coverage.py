@@ -37,9 +37,10 @@ def covered(made, variance, factor=1.0):
     bars = made.dp.interval()
     value = made["v"].to_numpy()
     low, high = (value + factor * (bars[end].to_numpy() - value) for end in ("v_low", "v_high"))
-    inside = (low - 1e-9 <= variance) & (variance <= high + 1e-9)
+    # where nothing is known, cells are missing
+    inside = (low - 1e-9 <= variance) & (variance <= high + 1e-9) | np.isnan(value)
     root = np.sqrt(variance)
-    roots = (bars["s_low"] - 1e-9 <= root) & (root <= bars["s_high"] + 1e-9)
+    roots = (bars["s_low"] - 1e-9 <= root) & (root <= bars["s_high"] + 1e-9) | made["s"].isna()
     return inside.mean(), roots.mean()
 
 

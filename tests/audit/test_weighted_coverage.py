@@ -1,7 +1,8 @@
 """Intervals of weighted totals, means and rates hold what they say, in groups of 3 to 1,000 rows.
 
 20,000 intervals a case: where 95 % hold, the standard error is 0.15 %, and 94.2 % or fewer hold
-in fewer than one run in a million. Means and rates hold more often in small groups.
+in fewer than one run in a million. Means and rates hold more often in small groups, where those of
+which nothing is known are missing: their interval is all that is possible.
 """
 
 import numpy as np
@@ -50,7 +51,8 @@ def covered(made, truth, factor=1.0):
     for name, value in truth.items():
         middle = made[name].to_numpy()
         low, high = (middle + factor * (bars[f"{name}{end}"] - middle) for end in ("_low", "_high"))
-        parts.append(((low - 1e-6 <= value) & (value <= high + 1e-6)).mean())
+        held = (low - 1e-6 <= value) & (value <= high + 1e-6)
+        parts.append(np.mean(held | np.isnan(middle)))
     return parts
 
 

@@ -4,13 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from support.marginal import COUNT, EVERYONE, sigmas, up_to
+from support.marginal import sigmas, up_to
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.sensitivity import reach_of
-from dpframe.strategies import margins
-from dpframe.strategies.base import Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
 from dpframe.strategies.possible import sum_layers
@@ -125,30 +121,6 @@ def test_what_a_certificate_describes_are_the_covariances_of_decoding(law):
         np.testing.assert_allclose(known.deviations, np.sqrt(np.diag(own)), rtol=1e-6)
         weights = dice.normal(0, 1, end - start)
         assert known.variance(weights) == pytest.approx(weights @ own @ weights, rel=1e-6)
-
-
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@pytest.mark.parametrize("rows", [1, 3])
-def test_the_farthest_neighbors_move_as_far_as_charged(law, neighboring, rows):
-    """Of all units with rows in one cell each, which are the worst."""
-    domain = domain_of(SIZES, [(), (0,), (1,), (0, 2)], CELLS, (3.0, 1.0, 1.0, 0.5))
-    reach = reach_of(Caps(rows), 1, always=False)
-    work = Workload((EVERYONE,), (COUNT,), domain, reach, neighboring, has_units=rows > 1)
-    design = margins.apart(work, law)
-    scale = 5.5
-    measured = [design.layers.encode(rows * one) for one in np.eye(len(CELLS), dtype=np.int64)]
-    nobody = np.zeros_like(measured[0])
-    others = measured if neighboring == "replace" else [nobody]
-    noise = np.array([float(sigma) for sigma in sigmas(design.layers, scale)])
-    moved = max(
-        float((np.abs((one - other) / noise) ** law.norm).sum())
-        for one in [*measured, nobody]
-        for other in others
-    )
-    charged = float(design.movement([scale], law))
-    assert moved <= charged * (1 + 1e-12)
-    assert moved > charged * (1 - 1e-9)
 
 
 def test_nested_levels_have_the_least_equal_error():
