@@ -146,7 +146,7 @@ def _describe(plan: Plan, table: Table) -> list[Described]:
             column.name,
             column.form,
             None if cell.per_row else cell.std_error * column.step,
-            column.weights is not None,
+            column.row_weights is not None,
         )
         for column, cell in zip(table.outputs, plan.predictions(table), strict=True)
     ]
@@ -446,7 +446,7 @@ def _output(noisy: NoisyDesign, table: Table, place: int, rows: float | None) ->
     width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"
     if prediction.per_row:
-        plain = column.weights is None
+        plain = column.row_weights is None
         per = "1 / rows" if plain else "1 / weighted total"
         if rows is not None:
             size = f"{rows:,.6g}"
@@ -477,7 +477,7 @@ def _usefulness(half_width: float, largest: float) -> str:
 def _largest(table: Table, place: int, rows: float) -> float:
     """Return how far apart values can be; of a total, how large it is with all rows."""
     column, output = table.outputs[place], table.workload.outputs[place]
-    if column.weights is not None:
+    if column.row_weights is not None:
         return math.inf
     low, high = table.workload.statistic(output).span
     whole = rows * max(abs(low), abs(high)) if column.form.is_total else high - low

@@ -159,7 +159,7 @@ def _is_count_of_rows(table: Table) -> bool:
     return (
         plain
         and not table.unit
-        and table.outputs[0].weights is None
+        and table.outputs[0].row_weights is None
         and table.cells.chosen is None
         and len(table.outputs) == 1
         and table.workload.counts_everyone
@@ -217,7 +217,7 @@ def _rows_of(table: Table) -> Hashable:
     """Return what is the same of queries that count the same rows by the same columns."""
     where = table.where if table.unit != () else None
     columns = tuple((axis.column, len(axis.keys)) for axis in table.cells.axes)
-    return where, table.caps, frozenset(table.valued), table.outputs[0].weights, columns
+    return where, table.caps, frozenset(table.valued), table.outputs[0].row_weights, columns
 
 
 def _same_cells(one: Cells, other: Cells) -> bool:
