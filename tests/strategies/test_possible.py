@@ -8,7 +8,7 @@ from support.marginal import sigmas, up_to
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells, number_values
 from dpframe.strategies.possible import sum_layers
 
 LAWS = [GAUSSIAN, LAPLACE]
@@ -118,6 +118,24 @@ def test_nested_levels_have_the_least_equal_error():
     errors = layers.deviations(WIDE) / np.float64(WIDE)
     whole = float(layers.kernel.whole)
     np.testing.assert_allclose(errors * whole**0.5, 1.6237, rtol=1e-3)
+
+
+@pytest.mark.parametrize("tables", [2, 3, 4])
+def test_nested_levels_of_unequal_parts_are_those_of_all_sums(tables):
+    dice = np.random.default_rng(tables)
+    region, country = dice.integers(0, 12, 40), dice.integers(0, 5, 12)
+    levels = [np.zeros(40, np.int64), country[region], region, np.arange(40)]
+    sums = CellSums([number_values(level) for level in levels[-tables:]])
+    precisions = PRECISIONS[:tables]
+    assert sums.parents is not None
+    variances, squares = LeastSquares(sums, precisions).of_tables()
+    dense = [
+        np.arange(size)[:, None] == own for own, size in zip(sums.tables, sums.sizes, strict=True)
+    ]
+    inverse, covariances = expected_covariances(dense, precisions)
+    np.testing.assert_allclose(variances, [np.diag(own).mean() for own in covariances])
+    moved = [[((a @ inverse @ b.T) ** 2).sum() for b in dense] for a in dense]
+    np.testing.assert_allclose(squares, moved, rtol=1e-9)
 
 
 def test_pure_noise_of_nested_levels_is_better_than_apart():
