@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self, TypeVar
 
 import pandas as pd
@@ -52,11 +51,7 @@ from dpframe.privacy.pots import Pots
 from dpframe.queries.tasks import Axis, LabelTask, Task
 from dpframe.sources.manifest import FileId
 
-try:  # once, at import: nothing may fail between charge and release
-    VERSION = version("dpframe")
-    LIBRARY = f"dpframe {VERSION}"
-except PackageNotFoundError:  # a source tree that is not installed
-    VERSION, LIBRARY = "0+unknown", "dpframe"
+VERSION = "0.1.0"
 
 
 @frozen(eq=False, kw_only=True)
@@ -200,7 +195,7 @@ class Operation(ABC):
         """
         loss = self.loss
         return {
-            "library": LIBRARY,
+            "library": f"dpframe {VERSION}",
             "release_id": entry.release_id,
             "released_at": entry.released_at,
             "testing": context.is_test,
