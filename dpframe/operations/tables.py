@@ -405,9 +405,9 @@ def _frame_of(
 
 def _without(values: np.ndarray | ExtensionArray, hidden: np.ndarray) -> Any:
     """Leave out some values of a column."""
-    if isinstance(values, np.ndarray):
+    if values.dtype.kind == "f":
         return np.where(hidden, np.nan, values)
-    return pd.Series(values).mask(hidden).array
+    return pd.Series(values).mask(hidden).array  # of times
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
