@@ -70,6 +70,12 @@ class Operation(ABC):
         How the amount was given.
     loss
         What the release costs.
+    words
+        What is asked, in words.
+    caps
+        What is kept of a unit, by table.
+    axes
+        The groups of each query, by its name.
     source
         What a ledger keeps of the source; `None`: it was not looked at yet.
     files
@@ -81,28 +87,16 @@ class Operation(ABC):
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
+    words: str
+    caps: tuple[Caps, ...]
+    axes: Mapping[Hashable, Sequence[Axis]]
     source: SourceFacts | None = None
     files: tuple[FileId, ...] | None = None
 
     @property
     @abstractmethod
-    def words(self) -> str:
-        """What is asked, in words."""
-
-    @property
-    @abstractmethod
     def tasks(self) -> Sequence[Task | LabelTask]:
         """What an engine may be asked: all that is read."""
-
-    @property
-    @abstractmethod
-    def caps(self) -> tuple[Caps, ...]:
-        """What is kept of a unit, by table."""
-
-    @property
-    @abstractmethod
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of each query, by its name."""
 
     @abstractmethod
     def outlook_table(self) -> pd.DataFrame:
