@@ -405,7 +405,7 @@ def _frame_of(
 
 def _without(values: np.ndarray | ExtensionArray, hidden: np.ndarray) -> Any:
     """Leave out some values of a column."""
-    if values.dtype.kind == "f":
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return np.where(hidden, np.nan, values)
     return pd.Series(values).mask(hidden).array  # of times
 
