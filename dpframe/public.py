@@ -76,6 +76,7 @@ _OF_RELEASE = ("mu", "rho", "graph", "within", "rows", "useful")
 _OF_SUMS = ("n_weight", "objective", "weight")
 _NOT_THERE = {
     ("rename", "index"): "Name the level, too: keys={'zone': {'A': 'Alpha'}}.",
+    ("declare", "epsilon"): "Give a budget, budget=dpf.Budget(epsilon=...).",
     ("plot", "x"): "The groups are on the x axis. It takes column, kind and others.",
 } | {
     (call, name): "Give it to the query, as in dpf.count(where=...)."

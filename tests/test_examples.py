@@ -33,6 +33,7 @@ PROSE = {
     "glossary",
     "index",
     "postgres",
+    "rank-errors",
     "releasing",
     "replays",
     "scaling",

@@ -72,9 +72,10 @@ _FOR_PRIVATE = _by_name(
         "variance": "Use .dp.var(columns, by=..., epsilon=...).",
         "stdev stddev": "Use .dp.std(columns, by=..., epsilon=...).",
         "proportion share": 'Use .dp.rate("fare > 10", by=..., epsilon=...).',
-        "hist cut": "Use .dp.histogram(column, bins=[...], epsilon=...).",
-        "resample rolling": "Use .dp.histogram(column, bins=pd.date_range(...), epsilon=...): its "
-        "bins may be times.",
+        "hist": "Use .dp.histogram(column, bins=[...], epsilon=...).",
+        "cut": "Use .dp.count(by=dpf.cut(column, edges), epsilon=...).",
+        "resample": "Use .dp.count(by=dpf.period(column, freq, first, last), epsilon=...).",
+        "rolling": "Use .dp.ranges(column, bins, window=..., epsilon=...).",
         "agg describe": "Use .dp.aggregate(by=..., n=dpf.count(), epsilon=...).",
         "groupby pivot_table crosstab": 'Use by=, as in .dp.count(by=["zone"], epsilon=...).',
         "query filter loc iloc where": "Use where=, a condition as text, as in "

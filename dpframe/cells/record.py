@@ -389,7 +389,8 @@ def attach(
     # a copy of all of it: the frame is handed out, and may be another when somebody looks
     kept = pd.DataFrame(frame)
     kept.attrs = {}
-    kept = kept.copy().set_axis(frame.index[:].copy(deep=True))  # a range keeps its cache
+    kept = kept.copy()
+    kept.index = frame.index[:].copy(deep=True)  # a range keeps its cache
     known = definitions or [None] * kept.shape[1]
     opened = Opened(tuple(releases), lambda: _described(kept, known, joined, salt))
     carry(frame, opened)

@@ -155,7 +155,7 @@ def joined(sets: Sequence[Iterable[Hashable]]) -> list[list[int]]:
                 large += small
                 for place in small:
                     parts[place] = large
-    return sorted({id(part): sorted(part) for part in parts}.values())
+    return sorted(map(list, {tuple(sorted(part)) for part in parts}))
 
 
 def row_vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:

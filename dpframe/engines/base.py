@@ -170,6 +170,8 @@ def check_labels(
             why = f"the column label {label!a} must be a valid Unicode text. Rename the column."
         elif label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
+            if named_by.get(label) in ("where", "condition") and isinstance(label, str):
+                hint = f"A text in a condition needs quotes: '{label}'. {hint}"
             kind, why = UnknownColumnError, f"the frame has no column {quote(label)}. {hint}"
         elif found[label] > 1:
             why = f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "

@@ -116,9 +116,22 @@ class RowBlock:
         return _round_to_grid(_numbers(self._source.column(label).iloc[self.rows], grid), grid)
 
 
+class _Same:
+    """An object that is equal to itself alone; it is held, so that no other takes its place."""
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.held is self.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
 def _name(axis: Axis) -> tuple[Hashable, ...]:
     """Name an axis: several queries may look for the same keys in the same column."""
-    return axis.column, id(axis.keys), axis.counts_all, axis.hidden
+    return axis.column, _Same(axis.keys), axis.counts_all, axis.hidden
 
 
 def cells_name(cells: Cells) -> Hashable:

@@ -20,7 +20,7 @@ from dpframe.engines.batches import fitted_tables, is_kept, plain_array, plain_t
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.sums import Prepared, Sums, sums_of
-from dpframe.engines.threads import in_threads, thread_count
+from dpframe.engines.threads import in_threads, keep_memory, thread_count
 from dpframe.engines.units import Units
 from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
 from dpframe.provenance import is_marked, mark_frame
@@ -111,6 +111,7 @@ def totals_of(
     list of numpy.ndarray
         The totals of all parts by task, modulo 2**64: int64 of shape (terms, cells).
     """
+    keep_memory()
     asked = [(task, CellLookup(task.groups)) for task in tasks]
     finders: Finders = {}
     totals: list[np.ndarray] | None = None

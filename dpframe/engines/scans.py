@@ -33,7 +33,7 @@ from dpframe.engines.pandas import (
     totals_of,
 )
 from dpframe.engines.parquet_files import ParquetFiles
-from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
+from dpframe.engines.threads import dealt_to_threads, keep_memory, one_ahead, thread_count
 from dpframe.errors import DeclarationError, TemporaryError
 from dpframe.ledger import platform
 from dpframe.progress import check_progress, show_progress
@@ -283,6 +283,7 @@ def _added_up(
     frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found], context: Context
 ) -> list[_Found]:
     """Add up tasks of one privacy unit, batch by batch where every row is one."""
+    keep_memory()
     frame = frame.where([condition for task in tasks for condition in _conditions_of(task)])
     if tasks[0].unit:
         return _added_up_by_unit(frame, tasks, add, context)

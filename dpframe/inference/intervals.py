@@ -1,8 +1,8 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpframe.certificates.definitions import CutPart, IntervalDefinition, Quanti
 from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
 from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.inference import joint_errors as samples
 from dpframe.inference.quotients import (
     ErrorOfSum,
@@ -35,7 +36,7 @@ from dpframe.inference.selection import (
 from dpframe.inference.sums import Ends, IndependentSum, known_numbers, outward
 from dpframe.privacy.half_widths import Rows, narrow
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
+from dpframe.privacy.noise_sum import BlockGroups, Groups, NoiseSum, Value, norm
 from dpframe.public import public_call
 from dpframe.queries.edges import seconds, times_around, times_between
 from dpframe.statistics.form import SamplingSpread, Statistic, Totals
@@ -58,7 +59,8 @@ _KNOWN_AT = 0.95  # level at which a value must be known to be shown
 _FARTHEST = 4.5  # deviations that noise passes with chance .05 at most (Chebyshev), 20^(1/2)
 
 
-class TableNoise(NamedTuple):
+@frozen(eq=False)
+class TableNoise:
     """Where the noise of a table comes from, the blocks drawn together, and a level."""
 
     mechanism: NoiseRecord
@@ -103,11 +105,37 @@ def quotient_ends(
     return np.fmin(low, value), np.fmax(high, value)  # missing where nothing is known
 
 
-def unknown_cells(column: column_parts.ColumnPart, release: Release) -> np.ndarray:
+@frozen(eq=False)
+class SharedNoise(TableNoise):
+    """The noise of tables of so many cells that were measured together: many are alike in it."""
+
+    groups: BlockGroups
+    cells: int
+    widths: dict[Hashable, Value] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, release: Release, other: "SharedNoise | None") -> "SharedNoise":
+        """Return the noise of a table, by which its quotients are known: another, if it is that."""
+        mechanism, cells = release.noise, release.query.cells
+        if other is not None and other.mechanism is mechanism and other.cells == cells:
+            return other
+        groups = BlockGroups(mechanism.drawn_together(cells), mechanism.scale_by_block)
+        return cls(mechanism, groups, _KNOWN_AT, cells)
+
+    def half_width(self, noise: NoiseSum) -> Value:
+        """Return the half-width of a sum, found once for all whose blocks are alike."""
+        alike = tuple(
+            (self.groups.kind_of(block), noise.scales.get(block), np.asarray(part).tobytes())
+            for block, part in noise.loadings.items()
+        )
+        if alike not in self.widths:
+            self.widths[alike] = super().half_width(noise)
+        return self.widths[alike]
+
+
+def unknown_cells(column: column_parts.ColumnPart, noise: SharedNoise) -> np.ndarray:
     """Tell which quotients nothing is known of: their 95 % interval is all that is possible."""
     statistic, totals = column.statistic, column.totals
-    mechanism = release.noise
-    noise = TableNoise(mechanism, mechanism.drawn_together(release.query.cells), _KNOWN_AT)
     first, last = column.span
     if first == last:  # by what is declared
         return np.zeros(1, bool)
@@ -231,10 +259,9 @@ def _ends_by_test(
     kept = np.where(inside, best, np.where(low_kept, first, last))
     low, high = np.full(top.shape, float(first)), np.full(top.shape, float(last))
     if spread is None:
-        for ends, end_kept, side in ((low, low_kept, -1), (high, high_kept, 1)):
-            rows = np.flatnonzero(~end_kept)
-            test = StraightTest(top[rows], bottom[rows], nodes, widths)
-            ends[rows] = test.border(kept[rows], side)
+        below, above = np.flatnonzero(~low_kept), np.flatnonzero(~high_kept)
+        low[below] = StraightTest(top[below], bottom[below], nodes, widths).border(kept[below], -1)
+        high[above] = StraightTest(top[above], bottom[above], nodes, widths).border(kept[above], 1)
         return low, high
     low, high = (narrow(lambda mean, _: excess(top, mean), end, kept) for end in (low, high))
     return np.where(low_kept, first, low), np.where(high_kept, last, high)
@@ -276,7 +303,14 @@ def _ends_of_total(
     values: pd.Series, column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool
 ) -> Ends:
     """Return the ends of the intervals of counts or sums."""
-    width = half_width(column.noise, column.deviations, *noise, integer=column.integer)
+    width = half_width(
+        column.noise,
+        column.deviations,
+        noise.mechanism,
+        noise.groups,
+        noise.level,
+        integer=column.integer,
+    )
     if sampling:
         return _sampled_count(values, column, width, noise.level)
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float

@@ -474,7 +474,8 @@ class Start:
             raise ReleaseError(f"name={name} is closed, given up by {state.lost}.")
         why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
         if missing := self.work.missing(entry):
-            raise ReleaseError(f"{why} nothing was charged. But {missing}.")
+            way = "put back what was moved"
+            raise ReleaseError(f"{why} nothing was charged. But {missing}: {way}.")
         if seen.place is not None:  # a start was killed as it was about to do so
             remove_spool(seen.place)
         way = "If this is another release, give it another name."

@@ -260,6 +260,9 @@ def _check_ledger(budget: Budget | None, ledger: object) -> None:
         check_budget(budget)
     if isinstance(ledger, str | PathLike):
         return
+    if isinstance(ledger, Budget):
+        text = "ledger must be a dpf.Ledger or a path, got a Budget. Give it as budget=."
+        raise DeclarationError(text, parameter="ledger")
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
     if budget is not None and ledger is not None:

@@ -153,7 +153,7 @@ def lines_of_table(found: RowTrace, table: Table, declaration: Declaration) -> I
     yield from lines_of_chain(found, table, declaration)
     for out in {out.source: out for out in table.outputs}.values():
         yield from lines_of_output(found, out, declaration, found.kept)
-    weights = table.outputs[0].weights
+    weights = table.outputs[0].row_weights
     if weights is not None:
         yield from _lines_of_weights(found, weights, declaration)
     most = table.workload.most
@@ -258,7 +258,7 @@ def _part_of(out: OutputColumn) -> str:
     """Name the part about an output."""
     if out.condition is not None:
         part = f"rate of {out.condition.text}"
-    elif out.grid is not None:
+    elif out.values:
         part = " and ".join(f"values of {column}" for column, _, _ in out.values)
     else:
         part = "rows of an output"

@@ -212,7 +212,7 @@ def _column(column: OutputColumn, prediction: Prediction, noisy: NoisyDesign) ->
     error = prediction.std_error * column.step
     make = partial(
         ColumnPart,
-        kind=column.kind,
+        kind=column.statistic,
         name=str(column.name),
         columns=values_of(column),
         condition=text_of(column.condition),
@@ -249,7 +249,7 @@ def _by_block(loadings: Mapping[int, Value], step: float = 1.0) -> dict[str, flo
 
 def _weights(column: OutputColumn) -> WeightsPart | None:
     """Say what rows count for."""
-    own = column.weights
+    own = column.row_weights
     if own is None:
         return None
     return WeightsPart(str(own.column), own.bounds, own.grid.step)

@@ -317,9 +317,9 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
 
 def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     """Cut what is between the bounds into bins, and say which value each stands for."""
-    if column.grid is None or column.bounds is None or column.ticks is not None:
+    if column.ticks is not None:
         raise no_numbers("quantile", "column", column.column)
-    bounds = cast(tuple[float, float], column.bounds)  # times have ticks
+    bounds = cast(tuple[float, float], column.values[0][2])  # times have ticks
     grid = Grid.for_bounds(*bounds, integer=integer, bits=_BITS_OF_INTEGERS)
     whole = integer and grid.exponent == 0
     wanted = MOST_BINS if query.bins is None else query.bins

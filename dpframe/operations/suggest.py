@@ -192,7 +192,7 @@ def _check_outputs(table: Table) -> None:
     if table.query.margins or table.query.ranges:
         rule = "query must be of one table, whose groups are those that caps count,"
         raise QueryError(f"{rule} got {table.query.words}. {_SAME_GROUPS}", parameter="query")
-    other = [out.kind for out in table.outputs if not out.form.is_total]
+    other = [out.statistic for out in table.outputs if not out.form.is_total]
     if other:
         why = f"query must be of counts, sums or units, got one of kind {other[0]!r}:"
         way = f"no histogram of rows says by how much a cap moves it. {_SAME_GROUPS}"

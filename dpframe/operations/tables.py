@@ -23,8 +23,8 @@ from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import CalibrationError, QueryError, of_query, quote
 from dpframe.frozen import frozen
+from dpframe.inference.intervals import SharedNoise, unknown_cells
 from dpframe.inference.intervals import half_width as width_of
-from dpframe.inference.intervals import unknown_cells
 from dpframe.inference.ranges import least_squares
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
@@ -146,7 +146,7 @@ def _describe(plan: Plan, table: Table) -> list[Described]:
             column.name,
             column.form,
             None if cell.per_row else cell.std_error * column.step,
-            column.weights is not None,
+            column.row_weights is not None,
         )
         for column, cell in zip(table.outputs, plan.predictions(table), strict=True)
     ]
@@ -293,10 +293,13 @@ class PlannedTables(Operation):
         joint = len(tables) > 1
         facts = self.promise(entry, witness, context, joint=joint)
         records = {}
+        noise: SharedNoise | None = None
         for key, table in tables.items():
             own = facts | {"privacy_unit": self.unit_part(table.caps)}
             record = record_of(key, table, plan, self.declaration, own)
-            records[key] = table.cells.index, record
+            if any(not column.form.is_total for column in table.outputs):
+                noise = SharedNoise.of(record[0], noise)
+            records[key] = table.cells.index, record, noise
         if any(table.query.read for table in tables.values()):
             least_squares()
 
@@ -373,6 +376,7 @@ def _certify_table(
     table: Table,
     index: pd.Index,
     record: tuple[Release, Sequence[Describe]],
+    noise: SharedNoise | None,
     *,
     ledger: LedgerPart | None,
     how: Denoising | None,
@@ -380,22 +384,43 @@ def _certify_table(
 ) -> pd.DataFrame:
     """Certify and denoise one table."""
     outputs = table.outputs
-    columns = dict(enumerate(map(_in_units, estimates, outputs)))
     release, describe = record
     described = tuple(say(estimate) for say, estimate in zip(describe, estimates, strict=True))
-    released = pd.DataFrame(columns, index=index)
-    released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
+    columns: list[np.ndarray | ExtensionArray] = []
+    for estimate, column, output in zip(estimates, described, outputs, strict=True):
+        values = _in_units(estimate, output)
+        if noise is not None and not column.form.is_total:
+            hidden = np.broadcast_to(unknown_cells(column, noise), len(values))
+            values = _without(values, hidden) if hidden.any() else values
+        columns.append(values)
+    released = _frame_of(columns, index, [output.name for output in outputs])
     release = replace(release, columns=described, ledger=ledger)
-    for place, column in enumerate(described):
-        if not column.form.is_total:
-            hidden = np.broadcast_to(unknown_cells(column, release), len(released))
-            released.isetitem(place, released.iloc[:, place].mask(hidden).array)
     attach(released, [release], salt=salt)
     read = table.query.read
     if read is not None:
         q = read.quantiles[0] if read.scalar else read.quantiles
         return quantiles_of(released, q, read.level, simultaneous=read.simultaneous)
     return released if how is None else apply_denoising(look(released), how)
+
+
+def _frame_of(
+    columns: Sequence[np.ndarray | ExtensionArray], index: pd.Index, names: Sequence[Hashable]
+) -> pd.DataFrame:
+    """Put columns together; numbers of one kind at once, which takes a third of the time."""
+    labels = pd.Index([*names], tupleize_cols=False)
+    kinds = {column.dtype for column in columns}
+    if len(kinds) == 1 and isinstance(columns[0], np.ndarray):
+        return pd.DataFrame(np.array(columns).T, index, labels, copy=False)
+    frame = pd.DataFrame(dict(enumerate(columns)), index)
+    frame.columns = labels
+    return frame
+
+
+def _without(values: np.ndarray | ExtensionArray, hidden: np.ndarray) -> Any:
+    """Leave out some values of a column."""
+    if isinstance(values, np.ndarray):
+        return np.where(hidden, np.nan, values)
+    return pd.Series(values).mask(hidden).array
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
@@ -446,7 +471,7 @@ def _output(noisy: NoisyDesign, table: Table, place: int, rows: float | None) ->
     width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"
     if prediction.per_row:
-        plain = column.weights is None
+        plain = column.row_weights is None
         per = "1 / rows" if plain else "1 / weighted total"
         if rows is not None:
             size = f"{rows:,.6g}"
@@ -477,7 +502,7 @@ def _usefulness(half_width: float, largest: float) -> str:
 def _largest(table: Table, place: int, rows: float) -> float:
     """Return how far apart values can be; of a total, how large it is with all rows."""
     column, output = table.outputs[place], table.workload.outputs[place]
-    if column.weights is not None:
+    if column.row_weights is not None:
         return math.inf
     low, high = table.workload.statistic(output).span
     whole = rows * max(abs(low), abs(high)) if column.form.is_total else high - low

@@ -99,7 +99,8 @@ def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
     if axis is None:
         why = f"no public keys for {label!r}: the groups present in the data would leak."
         way = f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
-        raise DeclarationError(f"{why} {way}", parameter="keys", label=label)
+        cut = "Numbers and times can be cut in the call: by=dpf.cut(...), by=dpf.period(...)."
+        raise DeclarationError(f"{why} {way} {cut}", parameter="keys", label=label)
     return axis
 
 

@@ -1,9 +1,9 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import pandas as pd
 
@@ -14,11 +14,10 @@ from dpframe.frozen import frozen
 from dpframe.queries.conditions import met, present, surely
 from dpframe.queries.edges import BITS, Grid, Moment, Ticks, microseconds, ticks_of
 from dpframe.queries.query import OutputSpec
-from dpframe.queries.tasks import RowWeights
+from dpframe.queries.tasks import RowWeights, Term
 from dpframe.queries.where import Condition, Node, Not
-from dpframe.statistics.form import Statistic
 from dpframe.statistics.moments import FOURTH, SECOND
-from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
+from dpframe.statistics.table import statistic_of
 
 _WEIGHED = "what weights= takes"
 
@@ -26,105 +25,35 @@ BoundedColumn: TypeAlias = tuple[Hashable, Grid, Bounds]
 """A private column on its grid, with its bounds."""
 
 
-class SourceKey(NamedTuple):
-    """What a source of a workload is read from.
+SourceTerms: TypeAlias = tuple[Term, ...]
+"""What a source of a workload is read from: its rows, then its values or those that meet a rate."""
+
+
+@frozen(slots=True, eq=False)
+class OutputColumn(OutputSpec):
+    """An output of a query, resolved against what is declared.
 
     Parameters
     ----------
-    column, grid
-        A column on its grid; none for rows.
-    where
-        A condition of its own.
-    met
-        For rows: those that satisfy this count as 1, all others as 0.
-    others
-        Of several columns together, all but the first, on their grids.
-    degree
-        That of the polynomials that are measured of several columns.
-    weights
+    values
+        The private columns it is about, on their grids, with their bounds.
+    row_weights
         What each row counts for; `None`: 1.
-    origin, span
-        With weights, a value x counts as `(x - origin) / span`, which is at most 1 in size.
-    """
-
-    column: Hashable = None
-    grid: Grid | None = None
-    where: Condition | None = None
-    met: Condition | None = None
-    others: tuple[tuple[Hashable, Grid], ...] = ()
-    degree: int = 2
-    weights: RowWeights | None = None
-    origin: int = 0
-    span: int = 0
-
-
-EVERYONE = SourceKey()
-"""All rows of a cell."""
-
-
-@frozen(slots=True)
-class OutputColumn:
-    """A column of a released frame.
-
-    Parameters
-    ----------
-    name
-        Its label.
-    kind
-        What it says about its rows.
-    column
-        The private column it is about; `None` for counts and rates.
-    grid
-        The grid of that column.
-    bounds
-        The declared bounds of that column.
-    where
-        A condition of its own, beside the table's.
-    condition
-        The condition whose share of the rows a rate is.
     rest_of
         The condition whose rate and this one add up to 1, where that rate is measured.
-    blanks_fail
-        Whether rows with something missing in it count as rows that do not meet it.
     layered
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
-    sampled
-        Whether what its sampling error takes is measured: squares of its values, or fourth moments.
-    others
-        Of several columns together, all but the first, on their grids, with their bounds.
-    weights
-        What each row counts for; `None`: 1.
-    weight
-        How much its variance counts beside those of other outputs.
     """
 
-    name: Hashable
-    kind: StatisticName
-    column: Hashable = None
-    grid: Grid | None = None
-    bounds: Bounds | None = None
-    where: Condition | None = None
-    condition: Condition | None = None
+    values: tuple[BoundedColumn, ...] = ()
+    row_weights: RowWeights | None = None
     rest_of: Condition | None = None
-    blanks_fail: bool = False
     layered: bool = False
-    sampled: bool = False
-    others: tuple[BoundedColumn, ...] = ()
-    weights: RowWeights | None = None
-    weight: float = 1.0
-    averaged: bool = False
 
     @property
-    def form(self) -> type[Statistic]:
-        """What it says about its rows."""
-        return STATISTICS[self.kind]
-
-    @property
-    def values(self) -> tuple[BoundedColumn, ...]:
-        """The private columns it is about, on their grids, with their bounds."""
-        if self.grid is None or self.bounds is None:
-            return ()
-        return ((self.column, self.grid, self.bounds), *self.others)
+    def grid(self) -> Grid | None:
+        """The grid of its column, or of the first one."""
+        return self.values[0][1] if self.values else None
 
     @property
     def ticks(self) -> Ticks | None:
@@ -139,22 +68,22 @@ class OutputColumn:
         weights.
         """
         of_value = 1.0 if self.grid is None else self.grid.step
-        if self.weights is None:
+        if self.row_weights is None:
             return of_value
         whole = of_value if self.grid is None else of_value * self._range[1]
-        return whole if self.is_mean else whole * self.weights.grid.step
+        return whole if self.is_mean else whole * self.row_weights.grid.step
 
     @property
     def shift(self) -> float:
         """What is added to values in units of the column: where weighted means are counted from."""
-        if self.weights is None or self.grid is None or not self.is_mean:
+        if self.row_weights is None or self.grid is None or not self.is_mean:
             return 0.0
         return self._range[0] * self.grid.step
 
     @property
     def row_step(self) -> float:
         """What a row that is measured as 1 counts for."""
-        return 1.0 if self.weights is None else self.weights.grid.step
+        return 1.0 if self.row_weights is None else self.row_weights.grid.step
 
     @property
     def of_rows(self) -> float:
@@ -170,7 +99,7 @@ class OutputColumn:
         its ends adds up to the weight; for other totals the largest value, since a row without
         weight adds 0.
         """
-        if self.weights is None or self.grid is None:
+        if self.row_weights is None or self.grid is None:
             return 0, 0
         lower, upper = self.grid.lower, self.grid.upper
         if self.is_mean or (self.averaged and upper > lower):
@@ -183,28 +112,37 @@ class OutputColumn:
         if self.form.is_total or self.form.is_mean:
             return self.step
         steps = [(-grid.step, grid.step) for _, grid, _ in self.values]
-        return statistic_of(self.kind, steps).unit
+        return statistic_of(self.statistic, steps).unit
 
     @property
-    def source(self) -> SourceKey:
+    def source(self) -> SourceTerms:
         """The rows and values that the output is about."""
-        if self.condition is None:
-            others = tuple((label, grid) for label, grid, _ in self.others)
+        weights = self.row_weights
+        if self.values:
+            (column, grid, _), *more = self.values
+            others = tuple((label, own) for label, own, _ in more)
             degree = FOURTH if self.sampled and others else SECOND
-            own = self.column, self.grid, self.where, None
-            return SourceKey(*own, others, degree, self.weights, *self._range)
+            kind: Any = "all valid" if others else "valid"
+            rows = Term(kind, column, grid, self.where, others, degree=degree, weights=weights)
+            if others:
+                return (rows,)
+            origin, span = self._range
+            total = Term("sum", column, grid, self.where, weights=weights, origin=origin, span=span)
+            return rows, total
+        if self.condition is None:
+            return (Term("rows", where=self.where, weights=weights),)
         if self.blanks_fail:
-            true = Condition.all_of(self.where, surely(self.condition))
-            return SourceKey(where=self.where, met=true, weights=self.weights)
-        measured = self.rest_of or self.condition
-        there = Condition.all_of(self.where, present(measured))
-        true = Condition.all_of(self.where, met(measured))
-        return SourceKey(where=there, met=true, weights=self.weights)
+            there, true = self.where, surely(self.condition)
+        else:
+            measured = self.rest_of or self.condition
+            there, true = Condition.all_of(self.where, present(measured)), met(measured)
+        both = Condition.all_of(self.where, true)
+        return Term("rows", where=there, weights=weights), Term("rows", where=both, weights=weights)
 
     @property
     def of_several(self) -> bool:
         """Whether it is about several columns together."""
-        return bool(self.others)
+        return len(self.values) > 1
 
     @property
     def is_mean(self) -> bool:
@@ -226,16 +164,9 @@ class OutputColumn:
 def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> OutputColumn:
     """Resolve a column that is asked for, on a grid so fine."""
     weights = None if asked.weights is None else _weights_of(asked.weights, declaration, bits)
+    given = {field.name: getattr(asked, field.name) for field in fields(asked)}
     if not asked.of_column:
-        return OutputColumn(
-            asked.name,
-            asked.statistic,
-            where=asked.where,
-            condition=asked.condition,
-            blanks_fail=asked.blanks_fail,
-            weights=weights,
-            weight=asked.weight,
-        )
+        return OutputColumn(**given, row_weights=weights)
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
     what: str = asked.form.name if asked.form.of_numbers else ""
@@ -243,30 +174,23 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     what = _WEIGHED if weights else what
     # squares are rounded up to a part of the width: whole numbers are too coarse for them
     fine = asked.fine or asked.form.is_fine
-    grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits, fine=fine)
-    own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
-    if not asked.form.of_several:
-        averaged = asked.averaged
-        made = OutputColumn(
-            *own, sampled=asked.sampled, weights=weights, weight=asked.weight, averaged=averaged
-        )
-        if not made.step and made.form.is_total:
-            raise _too_small(asked)
-        return made
-    others = tuple(
-        (label, *_grid_and_bounds(label, what, declaration, bits)) for label in asked.others
+    values = tuple(
+        (label, *_grid_and_bounds(label, what, declaration, bits, fine=fine))
+        for label in asked.columns
     )
-    return OutputColumn(*own, sampled=asked.sampled, weight=asked.weight, others=others)
+    output = OutputColumn(**given, values=values, row_weights=weights)
+    if output.form.is_total and not output.step:
+        raise _too_small(asked)
+    return output
 
 
 def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Read what is symmetric off the pair that is measured for an earlier output, if one is."""
     oriented: list[OutputColumn] = []
-    sources: set[SourceKey] = set()
+    sources: set[SourceTerms] = set()
     for out in outputs:
         if out.form.is_symmetric:
-            first, (column, grid, bounds) = out.values
-            mirror = replace(out, column=column, grid=grid, bounds=bounds, others=(first,))
+            mirror = replace(out, values=out.values[::-1])
             if mirror.source in sources:
                 oriented.append(mirror)
                 continue
@@ -277,10 +201,12 @@ def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
 
 def mirror_rates(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Read the rate of `not y` off that of y, if both are wanted: they add up to 1."""
-    sources = {out.source for out in outputs}
     opposites: dict[Node, Condition] = {
         Not(out.condition.root): out.condition for out in outputs if out.condition
     }
+    if not opposites:
+        return [*outputs]
+    sources = {out.source for out in outputs}
     mirrored: list[OutputColumn] = []
     for out in outputs:
         opposite = out.condition and opposites.get(out.condition.root)

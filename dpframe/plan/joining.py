@@ -103,8 +103,18 @@ class Joining:
             *(pool for pool in alike if not any({*pool.names} & {*one.names} for one in signs)),
         ]
 
+    @cached_property
+    def _joined(self) -> dict[Pool, NamedTables]:
+        """The tables that were joined, of which every law of noise asks for the same."""
+        return {}
+
     def joined(self, pool: Pool) -> NamedTables:
         """Return the tables of some queries of a pool, to be measured as one."""
+        if pool not in self._joined:
+            self._joined[pool] = self._join(pool)
+        return self._joined[pool]
+
+    def _join(self, pool: Pool) -> NamedTables:
         if len(pool.names) == 1:
             return self.tables[pool.names[0]]
         tables = {name: self._only(name) for name in pool.names}
@@ -159,7 +169,7 @@ def _is_count_of_rows(table: Table) -> bool:
     return (
         plain
         and not table.unit
-        and table.outputs[0].weights is None
+        and table.outputs[0].row_weights is None
         and table.cells.chosen is None
         and len(table.outputs) == 1
         and table.workload.counts_everyone
@@ -217,7 +227,7 @@ def _rows_of(table: Table) -> Hashable:
     """Return what is the same of queries that count the same rows by the same columns."""
     where = table.where if table.unit != () else None
     columns = tuple((axis.column, len(axis.keys)) for axis in table.cells.axes)
-    return where, table.caps, frozenset(table.valued), table.outputs[0].weights, columns
+    return where, table.caps, frozenset(table.valued), table.outputs[0].row_weights, columns
 
 
 def _same_cells(one: Cells, other: Cells) -> bool:

@@ -11,9 +11,8 @@ from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.plan.cells import cells_of, known_rows
 from dpframe.plan.columns import (
-    EVERYONE,
     OutputColumn,
-    SourceKey,
+    SourceTerms,
     mirror_rates,
     orient_pairs,
     output_of,
@@ -102,11 +101,11 @@ class Table:
     def rows_column(self) -> OutputColumn:
         """The column of the number of rows, where a design gives it for free."""
         taken = {out.name for out in self.outputs} | {axis.column for axis in self.cells.axes}
-        weights = self.outputs[0].weights
+        weights = self.outputs[0].row_weights
         first = ("n", "n_rows") if weights is None else ("weighted_total",)
         names = chain(first, (f"{first[-1]}_{k}" for k in count(2)))
         name = next(name for name in names if name not in taken)
-        return OutputColumn(name, "count", weights=weights)
+        return OutputColumn(name, "count", row_weights=weights)
 
     @property
     def asked(self) -> Query:
@@ -177,16 +176,16 @@ def table_of(
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
     bits = _bits(cells) if bits is None else bits
-    columns = [
-        replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
-    ]
+    columns = [output_of(asked, declaration, bits) for asked in query.outputs]
+    if layered:
+        columns = [replace(column, layered=True) for column in columns]
     outputs = tuple(sample_together(orient_pairs(mirror_rates(columns))))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     always = _always_counts(where, outputs)
     # the first source is all rows of a cell, whether they are wanted or not
-    read, weights = _read(outputs), outputs[0].weights
-    everyone = EVERYONE._replace(weights=weights)
+    read, weights = _read(outputs), outputs[0].row_weights
+    everyone: SourceTerms = (Term("rows", weights=weights),)
     wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
     places = {source: at for at, source in enumerate(wanted)}
     joint = [out for out in outputs if out.of_several]
@@ -211,7 +210,7 @@ def table_of(
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
-        exclusive=() if not read[1:] else exclusive_sets([source.where for source in wanted]),
+        exclusive=() if not read[1:] else exclusive_sets([rows.where for rows, *_ in wanted]),
         weight=1 if weights is None else weights.grid.upper,
         **_of_cells(declaration, query, cells, caps, always=always),
     )
@@ -251,7 +250,7 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
 
 def _always_counts(where: Condition | None, outputs: Sequence[OutputColumn]) -> bool:
     """Whether no row of a group can be left out, nor count for nothing."""
-    return where is None and not _valued(outputs) and not any(out.weights for out in outputs)
+    return where is None and not _valued(outputs) and not any(out.row_weights for out in outputs)
 
 
 def _in_other_cells(table: Table, query: Query, cells: Cells, declaration: Declaration) -> Table:
@@ -308,38 +307,39 @@ def caps_of(query: Query, declaration: Declaration) -> Caps:
     return ROW_CAPS
 
 
-def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticName]]:
+def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceTerms, StatisticName]]:
     """Say what is read off which source; a count of what a rate counts is read off the rate's."""
     for out in outputs:
         if not out.form.family:
             why = "quantiles are selected, not read off totals: release one query for them on its "
             way = "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
             raise QueryError(f"{why}{way}", parameter="queries")
-    rates = {out.source.met: out.source for out in outputs if out.condition is not None}
+    rates = {out.source[1].where: out.source for out in outputs if out.condition is not None}
     return [
         (rates[out.where], "sum")
         if out.form.is_whole and out.where in rates
-        else (out.source, out.kind)
+        else (out.source, out.statistic)
         for out in outputs
     ]
 
 
 def _place_among(
-    out: OutputColumn, joint: Sequence[OutputColumn], places: Mapping[SourceKey, int]
+    out: OutputColumn, joint: Sequence[OutputColumn], places: Mapping[SourceTerms, int]
 ) -> tuple[int, int] | None:
     """Find several columns off whose moments a statistic of one of them can be read.
 
     The rows must be the same: none of them without a value of either column.
     """
-    if out.grid is None or out.of_several or out.form.is_total or out.weights is not None:
+    if len(out.values) != 1 or out.form.is_total or out.row_weights is not None:
         return None
+    ((column, _, own),) = out.values
     for several in joint:
         if several.where != out.where:
             continue
         if any(grid.fill is None and not grid.drop for _, grid, _ in several.values):
             continue
         for axis, (label, _, bounds) in enumerate(several.values):
-            if (label, bounds) == (out.column, out.bounds):
+            if (label, bounds) == (column, own):
                 return places[several.source], axis
     return None
 
@@ -360,34 +360,26 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
     read = [(label, grid) for out in outputs for label, grid, _ in out.values]
-    read += [(out.weights.column, out.weights.grid) for out in outputs if out.weights]
+    weights = [out.row_weights for out in outputs if out.row_weights]
+    read += [(own.column, own.grid) for own in weights]
     return tuple(dict.fromkeys((label, grid) for label, grid in read if grid.drop))
 
 
-def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
+def _terms(sources: Sequence[SourceTerms]) -> dict[Need, Term]:
     """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
-    for at, key in enumerate(sources):
-        column, grid, own, weights = key.column, key.grid, key.where, key.weights
-        if key.others:
-            several = column, grid, own, key.others
-            columns = 1 + len(key.others)
+    for at, (rows, *value) in enumerate(sources):
+        terms[at, "rows"] = rows
+        for total in value:
+            terms[at, "value"] = total
+            if rows.grid is not None and rows.weights is None:
+                terms[at, "square"] = replace(rows, kind="square")
+        if rows.others:
+            columns = 1 + len(rows.others)
             powers = moments(columns, SECOND).items()
-            parts = parts_of_pair(key.degree).items() if columns == PAIR else ()
-            terms |= {(at, name): Term("moment", *several, power) for name, power in powers}
-            terms |= {(at, name): Term("part", *several, part, key.degree) for name, part in parts}
-            terms[at, "rows"] = Term("all valid", *several)
-        elif grid is None:
-            terms[at, "rows"] = Term("rows", where=own, weights=weights)
-            if key.met is not None:
-                terms[at, "value"] = Term("rows", where=key.met, weights=weights)
-        else:
-            terms[at, "value"] = Term(
-                "sum", column, grid, own, weights=weights, origin=key.origin, span=key.span
-            )
-            terms[at, "rows"] = Term("valid", column, grid, own, weights=weights)
-            if weights is None:
-                terms[at, "square"] = Term("square", column, grid, own)
+            parts = parts_of_pair(rows.degree).items() if columns == PAIR else ()
+            terms |= {(at, name): replace(rows, kind="moment", part=own) for name, own in powers}
+            terms |= {(at, name): replace(rows, kind="part", part=own) for name, own in parts}
     return terms
 
 
@@ -408,17 +400,19 @@ def dimension_of(axis: Axis) -> Dimension:
     return Dimension(len(axis), axis.ordered, axis.hidden)
 
 
-def _source(key: SourceKey) -> Source:
-    own, grid = key.where is not None, key.grid
+def _source(terms: SourceTerms) -> Source:
+    rows, *value = terms
+    own, grid = rows.where is not None, rows.grid
     if grid is None:
-        return Source(0, int(key.met is not None), optional=own)
-    if key.weights is not None:
+        return Source(0, len(value), optional=own)
+    if rows.weights is not None:
         optional = own or (grid.fill is None and not grid.drop)
-        return Source(-int(grid.lower < key.origin), int(grid.upper > key.origin), optional)
-    others = [one for _, one in key.others]
+        origin = value[0].origin
+        return Source(-int(grid.lower < origin), int(grid.upper > origin), optional)
+    others = [one for _, one in rows.others]
     optional = own or any(one.fill is None and not one.drop for one in (grid, *others))
     bounds = tuple((one.lower, one.upper) for one in others)
-    return Source(grid.lower, grid.upper, optional, bounds, key.degree)
+    return Source(grid.lower, grid.upper, optional, bounds, rows.degree)
 
 
 def reach_in(

@@ -197,7 +197,7 @@ def gather(
                 scale,
                 effect=described.form.of_several,
                 from_zero=not described.base,
-                quantiles=described.kind == "quantile",
+                quantiles=not described.form.family,
             )
         )
     return drawn

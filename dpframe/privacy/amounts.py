@@ -173,7 +173,9 @@ def _read_number(name: str, text: str) -> Fraction:
 
 def _no_amount(name: str, given: object) -> CalibrationError:
     such = f'must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} characters'
-    return CalibrationError.about(name, f"{such} and three digits of exponent", given)
+    percent = re.fullmatch(r"\s*(\d{1,2})\s*%\s*", given) if isinstance(given, str) else None
+    way = f"Did you mean {int(percent[1]) / _PERCENT:g}?" if percent else ""
+    return CalibrationError.about(name, f"{such} and three digits of exponent", given, way)
 
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]

@@ -1,8 +1,9 @@
 """Sums of noises of several blocks: what is known of them before a law is."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import reduce
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,46 @@ Groups = Collection[tuple[str, ...]]
 """Names of blocks whose noise is drawn together."""
 
 Value = float | np.ndarray
+
+
+class BlockGroups(tuple[tuple[str, ...], ...]):
+    """Groups of blocks that are drawn together, to be looked up by block.
+
+    Parameters
+    ----------
+    groups
+        The blocks of each group; one that is there several times has these places in turn.
+    scales
+        Scales of blocks; those of scale 0 are in no group.
+    """
+
+    _sizes: list[int]
+    _places: dict[str, tuple[int, int, int]]  # group, place there, coordinates
+
+    def __new__(cls, groups: Groups, scales: Mapping[str, float]) -> Self:
+        """Look all blocks up once."""
+        self = super().__new__(cls, groups)
+        self._sizes, self._places = [], {}
+        for at, group in enumerate(groups):
+            times = Counter(group)
+            moving = [block for block in times if scales.get(block, 0.0) > 0]
+            self._sizes.append(sum(times[block] for block in moving))
+            self._places |= {k: (at, place, times[k]) for place, k in enumerate(moving)}
+        return self
+
+    def kind_of(self, block: str) -> tuple[int, int]:
+        """Return the group of a block, and how many coordinates it has there; of none, zeros."""
+        at, _, times = self._places.get(block, (0, 0, 0))
+        return at, times
+
+    def among(self, blocks: Set[str]) -> dict[tuple[str, ...], int]:
+        """Return which of the blocks are in each larger group, and how many that group has."""
+        read: dict[int, list[str]] = {}
+        for block in sorted(blocks & self._places.keys(), key=self._places.__getitem__):
+            at, _, times = self._places[block]
+            read.setdefault(at, []).extend([block] * times)
+        return {tuple(own): self._sizes[at] for at, own in read.items() if self._sizes[at] > 1}
+
 
 Steps = tuple[Value, Value]
 """By how much a sum moves with one integer of each of two noises."""
@@ -137,13 +178,10 @@ class NoiseSum:
 
         Blocks of scale 0 are in no group.
         """
-        found = {}
-        for group in self.groups:
-            moving = [block for block in group if self.scales.get(block, 0.0) > 0]
-            read = tuple(block for block in moving if _moves(self.loadings.get(block, 0.0)))
-            if read and len(moving) > 1:
-                found[read] = len(moving)
-        return found
+        groups = self.groups
+        if not isinstance(groups, BlockGroups):
+            groups = BlockGroups(groups, self.scales)
+        return groups.among({block for block, part in self.loadings.items() if _moves(part)})
 
 
 def join_sums(sums: Sequence[NoiseSum]) -> NoiseSum:

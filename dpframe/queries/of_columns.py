@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from typing import Any, Literal, cast, get_args
 
 from dpframe.arguments import check_flag, is_label, is_one_of
+from dpframe.context import cached_property
 from dpframe.errors import QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective, Other
@@ -49,7 +50,7 @@ class OfColumns(Query):
     sampling: bool = field(default=False, kw_only=True)
     weights: Hashable = field(default=None, kw_only=True)
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column, or one of a pair, named after what it is."""
         if STATISTICS[self.statistic].of_several:
@@ -60,9 +61,15 @@ class OfColumns(Query):
         # a column may be called NaN
         own = (label, *others)
         bounds = {column: ends for column, ends in self.bounds.items() if column in own}
-        sampled, weights = self.sampling, self.weights
-        spec = OutputSpec(name, self.statistic, label, bounds=bounds, sampled=sampled)
-        return replace(spec, others=others, weights=weights)
+        return OutputSpec(
+            name,
+            self.statistic,
+            label,
+            bounds=bounds,
+            sampled=self.sampling,
+            others=others,
+            weights=self.weights,
+        )
 
     @property
     def subject(self) -> str:

@@ -13,6 +13,7 @@ from dpframe.privacy.neighbors import Caps
 from dpframe.queries.groups import check_other, split_groups
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
+from dpframe.statistics.table import STATISTICS
 
 _ANY_WHOLE = "must be a whole number >= 1"
 _GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
@@ -114,14 +115,15 @@ def _is_one_label(value: object) -> TypeGuard[Hashable]:
 def _way_of_labels(name: str, columns: object) -> str:
     """Say how what pandas takes as an array, in a dict, or as a function, is written here."""
     if isinstance(columns, _GROUPERS) or is_data(columns):
-        example = "frame['group'] = pd.cut(...)"
-        return f" Put groups into a column before the frame is declared, {example}, and name that."
+        cut = " Cut a column in the call, by=dpf.cut(column, edges) or dpf.period(column, ...);"
+        return f"{cut} or make one of groups before the frame is declared, and name that."
     if not isinstance(columns, Mapping) or not columns:
         return ""
     column, aggregation = next(iter(columns.items()))
     aggregation = aggregation[0] if isinstance(aggregation, list) and aggregation else aggregation
     if is_aggregation(aggregation):
-        statistic = aggregation if aggregation in ("sum", "mean", "var", "std") else "mean"
+        of_one = [name for name, form in STATISTICS.items() if form.arity == 1 and form.family]
+        statistic = aggregation if aggregation in of_one else "mean"
         return f" Outputs are keywords: aggregate(by=..., name=dpf.{statistic}({quote(column)}))."
     return f" Name the columns, {name}={quote([*columns])}, and give their groups as keys={{...}}."
 

@@ -162,8 +162,10 @@ class Cells:
         sizes = [len(axis) for axis in self.axes]
         positions = PossibleCells(sizes, self.chosen).positions(margin)
         chosen = positions[np.sort(np.unique(positions, return_index=True)[1])]
-        in_full = np.array_equal(chosen, np.arange(math.prod(len(axis) for axis in axes)))
-        return Cells(axes, None if in_full else chosen)
+        table, first = Cells(axes), np.arange(len(chosen))
+        if table.product == len(chosen) and np.array_equal(chosen, first):
+            return table
+        return Cells(axes, chosen)
 
     def by_columns(self, columns: Iterable[Hashable]) -> "Cells":
         """Return the cells of a table by some of the columns."""

@@ -33,6 +33,7 @@ _TOKENS = re.compile(
 )
 _HINTS = {
     "@": "'@' names a variable: write its value into the text",
+    r"&&|\|\|": "&& and || are not Python: write and, or",
     "<>": "<> is not Python: to differ, write !=",
     r"(?<![=!<>:])=(?![=>])": "= assigns. To compare, write ==",
 }

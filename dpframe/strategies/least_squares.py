@@ -75,6 +75,21 @@ class CellSums:
         return sums
 
     @cached_property
+    def parents(self) -> list[np.ndarray] | None:
+        """By table but the last, of which of its sums each one of the next table is part.
+
+        `None` unless each table adds up sums of the next one.
+        """
+        parents = []
+        for whole, part, size in zip(self.tables, self.tables[1:], self.sizes[1:], strict=False):
+            parent = np.zeros(size, np.int64)
+            parent[part] = whole
+            if (parent[part] != whole).any():
+                return None
+            parents.append(parent)
+        return parents
+
+    @cached_property
     def shared(self) -> np.ndarray:
         """How many cells any two sums share, but for those of the last table."""
         shared = np.zeros((int(self.ends[-1]),) * 2)
@@ -154,6 +169,13 @@ class LeastSquares:
         return [*of_sums[:-1], of_cells[np.argsort(self._sums.tables[-1])] / self._precision]
 
     @cached_property
+    def means(self) -> np.ndarray:
+        """The mean variance of an estimated sum, by table."""
+        if self._sums.parents is not None:
+            return self.of_tables()[0]
+        return np.array([own.mean() for own in self.variances])
+
+    @cached_property
     def _rest(self) -> np.ndarray:
         """The matrix `R U U'`, without the differences of large numbers that make it up."""
         return np.asarray(np.eye(len(self._inverse)) - self._inverse * self._ratios)
@@ -163,12 +185,14 @@ class LeastSquares:
 
         That is ``|A X^-1 B'|^2`` for tables A and B, the sum of the squares of all entries.
         """
+        parents = self._sums.parents
+        if parents is not None:
+            return self._of_levels(parents)
         sums, last, inverse = self._sums, self._precision, self._inverse
         rest = self._rest
         covariances = rest.T / self._others  # U X^-1 U'
         beyond = np.diag(inverse) - (inverse**2) @ self._ratios  # of R U U' R
-        variances = [float(own.mean()) for own in self.variances]
-        squares = np.zeros((len(variances),) * 2)
+        squares = np.zeros((len(sums.sizes),) * 2)
         if len(inverse):
             starts = sums.ends[:-1]
             rows = np.add.reduceat(covariances**2, starts, axis=0)
@@ -177,4 +201,39 @@ class LeastSquares:
             squares[-1, :-1] = squares[:-1, -1]
         whole = sums.cells - 2 * np.trace(rest) + (rest * rest.T).sum()
         squares[-1, -1] = whole / last**2
-        return np.array(variances), squares
+        return self.means, squares
+
+    def _of_levels(self, parents: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same of nested tables, in one pass up and one down.
+
+        Up, u is the variance of a sum from what is measured of it and below, and w that of the sum
+        of its parts; down, v is that from everything. The squares are the slopes of the sums of v
+        by precisions, times -1.
+        """
+        tables = len(self.precisions)
+        up, below = [(np.full(self._sums.cells, 1 / self._precision), np.zeros((tables, 1)))], []
+        up[0][1][-1] = -(self._precision**-2.0)
+        for table in reversed(range(tables - 1)):
+            u, slopes = up[-1]
+            parent, size = parents[table], self._sums.sizes[table]
+            w = np.bincount(parent, u, size)
+            by_part = np.broadcast_to(slopes, (tables, len(u)))
+            w_slopes = np.array([np.bincount(parent, slope, size) for slope in by_part])
+            below.append((w, w_slopes))
+            own = 1 / (self.precisions[table] + 1 / w)
+            own_slopes = w_slopes * (own / w) ** 2
+            own_slopes[table] -= own**2
+            up.append((own, own_slopes))
+        v, slopes = up[-1]
+        down = [(v, slopes)]
+        for parent, (u, u_slopes), (w, w_slopes) in zip(
+            parents, up[-2::-1], below[::-1], strict=True
+        ):
+            part = u / w[parent]
+            part_slopes = (u_slopes - part * w_slopes[:, parent]) / w[parent]
+            left, left_slopes = (w - v)[parent], (w_slopes - slopes)[:, parent]
+            v = u - part**2 * left
+            slopes = u_slopes - 2 * part * part_slopes * left - part**2 * left_slopes
+            down.append((v, slopes))
+        variances = np.array([own.mean() for own, _ in down])
+        return variances, -np.array([own.sum(axis=1) for _, own in down])

@@ -95,8 +95,8 @@ class SumLayers(Layers):
 
     def errors_to_compare(self, scale: float) -> list[float]:
         """Return the root of the mean variance of a cell of every table."""
-        variances = _solver(self, scale).variances
-        return [math.sqrt(variances[at].mean()) for at in self.wanted]
+        means = _solver(self, scale).means
+        return [math.sqrt(means[at]) for at in self.wanted]
 
     def describe(self, table: int, scale: float) -> MarginStructure:
         """Say what the covariance of the cells of a table is."""

@@ -208,7 +208,7 @@ def test_facts_are_given_by_column(trips, name, value):
         ({"neighboring": "swap"}, DeclarationError, "neighboring='swap'"),
         ({"budget": (1, 1e-6)}, DeclarationError, "budget must be a dpf.Budget, got tuple"),
         ({"budget": 1.0}, DeclarationError, "budget must be a dpf.Budget, got float"),
-        ({"ledger": BUDGET}, DeclarationError, "ledger must be a dpf.Ledger, got a Budget"),
+        ({"ledger": BUDGET}, DeclarationError, "got a Budget. Give it as budget=."),
         ({"ledger": Path("x.ledger")}, LedgerError, "there is no ledger at "),
         ({"budget": BUDGET, "ledger": dpf.Ledger(budget=BUDGET)}, DeclarationError, "leave budget"),
         ({"validate": True}, DeclarationError, "validate=True needs a schema"),

@@ -16,11 +16,14 @@ def test_a_run_whose_files_are_lost_is_not_done(tmp_path, capsys, lost):
     run = ["release", str(plan), *MARCH]
     assert main(run) == SOUND
     assert main(run) == DONE_BEFORE
-    (tmp_path / lost).unlink()
+    archived = (tmp_path / lost).rename(tmp_path / "archived")
     capsys.readouterr()
     assert main(run) == LEFT_OVER
     (said,) = capsys.readouterr().err.splitlines()
-    assert f"{lost} is not there" in said
+    assert f"{lost} is not there: put back what was moved." in said
+    archived.rename(tmp_path / lost)
+    assert main(run) == DONE_BEFORE
+    (tmp_path / lost).unlink()
     assert "--name 'trips 2024-03 b'" in said
     assert main(["preview", *run[1:]]) == DONE_BEFORE
     assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1

@@ -263,7 +263,7 @@ def test_certificates_of_the_smallest_totals_can_be_read():
 def test_grids_of_weights_leave_room_for_products():
     declared = declaration_of(people(), SYSTEM)
     out = output_of(OutputSpec("income", "mean", "income", weights="w"), declared)
-    assert out.weights.grid.upper <= 2**30
+    assert out.row_weights.grid.upper <= 2**30
     assert out.grid.upper - out.grid.lower <= 2**33
 
 

@@ -190,7 +190,7 @@ def test_released_rows_are_the_keys_whatever_the_data_hold():
 
 
 def outputs(query, declaration=DECLARED) -> list[tuple]:
-    return [(out.name, out.kind, out.column) for out in table_of(query, declaration).outputs]
+    return [(out.name, out.statistic, out.column) for out in table_of(query, declaration).outputs]
 
 
 def test_tables_name_their_columns():
@@ -203,7 +203,7 @@ def test_tables_name_their_columns():
 
 def test_bounds_of_the_call_take_the_place_of_declared_ones():
     def bounds(query):
-        return [out.bounds for out in table_of(query, DECLARED).outputs]
+        return [out.values[0][2] for out in table_of(query, DECLARED).outputs]
 
     assert bounds(dpf.sum("fare")) == [(0, 100)]
     assert bounds(dpf.sum("fare", bounds=[0, 5])) == [(0, 5)]

@@ -378,3 +378,45 @@ def test_a_plan_names_the_private_columns_it_reads():
 def test_the_choice_is_among_what_the_budget_allows():
     declaration = declared(Budget(1))  # without a delta nothing Gaussian ever fits
     assert plan(dpf.count(), "auto", declaration, mu=0.1).mechanism == "laplace"
+
+
+CLOSED_FORMS = [
+    # caps, K = q c^2 + rem^2
+    (Caps(5, 5, 5), 25),
+    (Caps(5, 5, 1), 5),
+    (Caps(4, 3, 2), 8),
+    (Caps(3, 2, 2), 5),
+    (Caps(None, 2, 3), 18),
+    (Caps(4, 1, None), 16),
+]
+MANY = {"g": list(range(12))}
+
+
+@pytest.mark.parametrize(
+    ("query", "scale", "replaced"),
+    [
+        (dpf.count(by="g", keys=MANY), 1, (2, 2)),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(0, 7)), 49, (2, 2)),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(-7, 7)), 49, (4, 4)),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(-2, 7)), 49, (2, 4)),
+    ],
+)
+def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced):
+    # Delta^2 = B^2 K when a unit is added, 2 B^2 K when one with values of one sign is
+    # replaced, (2 B)^2 K with symmetric bounds, and in between with asymmetric ones
+    for caps, k in CLOSED_FORMS:
+        for relation, ends in (("add_remove", (1, 1)), ("replace", replaced)):
+            declaration = declared(privacy_unit=("u",), caps=caps, neighboring=relation)
+            (sigma,) = scales(plan(query, "gaussian", declaration, mu=1))
+            low, high = (scale * k * end for end in ends)
+            assert low <= Fraction(sigma) ** 2 <= high * (1 + Fraction(1, 10**9))
+
+
+def test_counts_with_a_unit_of_their_own_stay_apart():
+    declaration = Declaration(
+        {key: Column(keys=pd.Index([0, 1], name=key)) for key in "gh"},
+        privacy_unit=("u",),
+        caps=Caps(1),
+    )
+    made = plan({key: dpf.count(by=key) for key in "gh"}, "auto", declaration, epsilon=1)
+    assert not any(part.is_over_cells for part in parts_of(made))

@@ -13,6 +13,7 @@ import pytest
 from support import publishing
 from support.quotients import changes, quotients_of
 from support.raising import raises
+from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import (
@@ -177,6 +178,15 @@ def test_certificates_are_embedded_for_machines(declared):
     visits, _ = declared
     released = visits.dp.count(by="ward", epsilon=1)
     assert Page(dpf.report(released)).records == [released.dp.certificate.to_dict()]
+
+
+def test_the_digest_beside_a_table_is_that_of_its_file(declared, tmp_path, capsys):
+    visits, _ = declared
+    visits.dp.count("ward", epsilon=0.5).dp.write_csv(tmp_path / "visits.csv")
+    assert main(["verify", str(tmp_path / "visits.csv")]) == SOUND
+    (digest,) = re.findall(r"sha256:\w{64}", capsys.readouterr().out)
+    page = dpf.report(dpf.read_csv(tmp_path / "visits.csv"))
+    assert re.findall(r'<code class="digest">(.*?)</code>', page) == [digest]
 
 
 def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):

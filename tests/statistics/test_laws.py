@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.columns import column_of
-from support.designing import EVERYONE, workload
-from support.moving import square_of
+from support.designing import EVERYONE, square_of, workload
 
 import dpframe as dpf
 from dpframe.certificates.column_parts import ColumnPart

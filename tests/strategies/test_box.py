@@ -1,18 +1,16 @@
-"""Noise in boxes: errors against closed forms, movement by brute force, the best boxes by trial."""
+"""Noise in boxes: errors against closed forms, and the best boxes by trial."""
 
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, errors, workload
-from support.moving import farthest
 from support.plans import deviations_of, members_of, noise_of
 from support.randomness import SYSTEM
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.strategies import MECHANISMS, box, correlated, independent
 from dpframe.strategies.base import Output, Source, Workload
 
@@ -179,54 +177,6 @@ def test_many_different_columns_are_planned_at_once():
     squares = list(np.exp(np.linspace(0, 30, 2000)))
     found = box.best_boxes(squares)
     assert sum(map(len, found)) == 2000
-
-
-MIXED = (*columns((0, 2)), Source(-1, 3, optional=False), Source(2, 2, optional=False))
-MISSING = (*columns((0, 2)), Source(-1, 3, optional=True))
-WORKLOADS = {
-    "count, sums and a constant": (MIXED, asked(3, "cs")),
-    "means": (MIXED, asked(2, "m")),
-    "missing values": (MISSING, (COUNT, Output("sum", 1), Output("mean", 2))),
-    "far apart": (columns((0, 1), (50, 51)), asked(2, "s")),
-}
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.parametrize(("cells", "caps"), [(1, ROW_CAPS), (3, ROW_CAPS), (3, Caps(2, 2, 1))])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-def test_the_movement_is_that_of_the_farthest_neighbor(neighboring, cells, caps, name):
-    sources, outputs = WORKLOADS[name]
-    work = workload(sources, outputs, cells=cells, caps=caps, neighboring=neighboring)
-    for design in MECHANISMS["box"].designs:
-        made = design(work, BOX)
-        if made is None:
-            continue
-        scales = [Fraction(scale) * (1 + Fraction(k, 7)) for k, scale in enumerate(made.scales)]
-        found, brute = made.movement(scales, BOX), farthest(made, scales, BOX, caps)
-        assert found >= brute
-        # two integers of one column in boxes of their own are taken to move at once
-        loose = name == "missing values" and neighboring == "replace"
-        assert found == brute or (loose and found < 1.5 * brute)
-
-
-@pytest.mark.parametrize("most", [1, 2])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-def test_the_movement_of_columns_of_which_few_are_true(neighboring, most):
-    work = counting(3, most=most, neighboring=neighboring)
-    for design in (box.runs, box.runs_lifted):
-        made = design(work, BOX)
-        scales = [Fraction(scale) for scale in made.scales]
-        assert made.movement(scales, BOX) == farthest(made, scales, BOX, ROW_CAPS)
-
-
-@pytest.mark.parametrize("caps", [Caps(None, 2, 1), Caps(None, 3, 2), Caps(5, 3, 2)], ids=str)
-def test_the_movement_of_bins_in_one_box(caps):
-    work = workload((EVERYONE,), (COUNT,), cells=3, caps=caps, has_units=True)
-    made = [one for design in MECHANISMS["box"].designs if (one := design(work, BOX))]
-    assert len(made) == 2  # lifted by the units, and not
-    for one in made:
-        scales = [Fraction(scale) * Fraction(9 + k, 8) for k, scale in enumerate(one.scales)]
-        assert one.movement(scales, BOX) == farthest(one, scales, BOX, caps)
 
 
 @pytest.mark.parametrize(

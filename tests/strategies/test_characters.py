@@ -3,11 +3,10 @@
 import itertools
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, table_of, up_to
+from support.marginal import COUNT, EVERYONE, counted, marginal, table_of, up_to
 from support.plans import deviations_of, noise_of
 from support.randomness import SYSTEM
 
@@ -17,8 +16,6 @@ from dpframe.strategies import characters
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.characters import signs_of
 from dpframe.strategies.domain import Dimension
-
-RELATIONS = pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 
 
 def hidden(work, *axes, always=True):
@@ -99,120 +96,11 @@ DOMAINS = {
 }
 
 
-def farthest(design, most):
-    """The most that neighbors cost, over all frames of so many rows, in rational arithmetic."""
-    work = design.workload
-    source = work.sources[-1] if len(work.sources) > 1 else None
-    values = [None] if source is None else [source.lower, source.upper]
-    values += [None] * (source is not None and source.optional)
-    rows = {
-        tuple(int(one) for one in np.concatenate(design.encode(totals_of(design, cells, value))))
-        for cells in each_cell(work.domain.sizes)
-        for value in values
-    }
-    units = {
-        tuple(map(sum, zip(*unit, strict=True))) if unit else (0,) * len(design.scales)
-        for number in range(1 if work.reach.always else 0, most + 1)
-        for unit in itertools.combinations_with_replacement(sorted(rows), number)
-    }
-    nothing = {(0,) * len(design.scales)}
-    units |= set() if work.reach.always and work.neighboring == "replace" else nothing
-    others = nothing if work.neighboring == "add_remove" else units
-    scales = [Fraction(scale) for scale in design.scales]
-    moved = {
-        tuple(abs(a - b) for a, b in zip(one, other, strict=True))
-        for one in units
-        for other in others
-    }
-    # many sums that are drawn together have one scale: the farthest of these costs
-    costs = {tuple(max(step[k] for k in own) for own in _alike(design)) for step in moved}
-    steps = [[scales[own[0]] for own in _alike(design)], _in_groups(design)]
-    return max(_cost(one, *steps) for one in costs)
-
-
-def _alike(design):
-    found = {}
-    for at, group in enumerate(design.groups):
-        for k in group:
-            found.setdefault((at, design.scales[k]), []).append(k)
-    return list(found.values())
-
-
-def _in_groups(design):
-    return [
-        next(at for at, group in enumerate(design.groups) if own[0] in group)
-        for own in _alike(design)
-    ]
-
-
-def _cost(moved, scales, groups):
-    largest = {}
-    for step, scale, group in zip(moved, scales, groups, strict=True):
-        length = Fraction(step) / scale if step else Fraction(0)
-        largest[group] = max(largest.get(group, Fraction(0)), length)
-    return sum(largest.values(), start=Fraction(0))
-
-
-@pytest.mark.sampled(every=5)
-@RELATIONS
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_no_neighbor_moves_sums_further_than_claimed(domain, kind, rows, neighboring):
-    sizes, tables, weights = DOMAINS[domain]
-    sources, outputs = KINDS[kind]
-    options = {"sources": sources, "outputs": outputs, "rows": rows, "neighboring": neighboring}
-    design = planned(sizes, tables, weights=weights, **options)
-    check(design, rows)
-
-
-def check(design, rows):
-    claimed = design.movement([Fraction(scale) for scale in design.scales], BOX)
-    found = farthest(design, rows)
-    assert found <= claimed
-    one_box = len(design.groups) == 1 or design.workload.neighboring == "add_remove"
-    if one_box and len(design.totals) == 1:
-        assert found == claimed
-
-
-@RELATIONS
-def test_the_least_of_unequal_scales_counts(neighboring):
-    design = planned((2, 3), up_to(2, 2), neighboring=neighboring)
-    for k in range(len(design.scales)):
-        own = tuple(scale / (2 if k == at else 1) for at, scale in enumerate(design.scales))
-        check(replace(design, scales=own), 1)
-
-
-@RELATIONS
-@pytest.mark.parametrize("always", [False, True])
-@pytest.mark.parametrize(
-    ("sizes", "tables"),
-    [((3, 4), [(0,), (1,)]), ((3, 3, 2), [(), (0,), (1, 2)]), ((3, 3), [(0,), (0, 1)])],
-)
-def test_rows_without_a_key_move_sums_no_further(sizes, tables, always, neighboring):
-    work = hidden(marginal(sizes, tables, neighboring=neighboring), 0, 1, 2, always=always)
-    check(characters.design(work, BOX), 1)
-
-
 def test_a_public_number_of_rows_gets_no_noise():
     work = hidden(marginal((3, 3), [(0,), (1,)], neighboring="replace"), 0, 1)
     assert characters.design(work, BOX).scales[0] == 0
     kept = hidden(marginal((3, 3), [(0,), (1,)], neighboring="replace"), 0, 1, always=False)
     assert characters.design(kept, BOX).scales[0] > 0
-
-
-@pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(99, 100)])
-def test_a_sum_that_moves_further_than_claimed_is_found(factor, monkeypatch):
-    asked = ((2, 3), up_to(2, 2))
-    check(planned(*asked), 1)
-    reach = characters._reach
-
-    def shorter(*given):
-        return [factor * far for far in reach(*given)]
-
-    monkeypatch.setattr(characters, "_reach", shorter)
-    with pytest.raises(AssertionError):
-        check(planned(*asked), 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,7 +15,6 @@ from support.designing import (
     variances,
     workload,
 )
-from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -299,14 +298,3 @@ def test_laplace_noise_gains_far_from_zero(d, error):
     made = correlated.design(work, LAPLACE)
     found = [math.sqrt(2 * v) for v in variances(made, law=LAPLACE)[:d]]
     assert found == pytest.approx([error] * d, rel=1e-4)
-
-
-@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
-@pytest.mark.parametrize(("cells", "caps"), [(1, ROW_CAPS), (3, ROW_CAPS), (2, Caps(3, 2, 2))])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-def test_the_movement_is_that_of_the_farthest_neighbor(neighboring, cells, caps, law):
-    sources = (*columns((0, 2)), Source(-1, 0, optional=False))
-    options = {"cells": cells, "caps": caps, "neighboring": neighboring}
-    made = correlated.design(workload(sources, **options), law)
-    scales = [Fraction(7, 2), Fraction(13, 4), Fraction(5, 6)]
-    assert made.movement(scales, law) == farthest(made, scales, law, caps)

@@ -2,19 +2,14 @@
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, perturbed, relative, variances, workload
-from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import independent
 from dpframe.strategies.base import Output, Source
-from dpframe.strategies.linear import LinearDesign
 
 COUNT = Output("count", 0)
 LAWS = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
@@ -73,38 +68,6 @@ def test_a_sum_beside_the_mean_of_its_column_is_read_off_the_same_integers(law):
     assert total.tolist() == [31, 0]
     assert mean.tolist() == [6.2, 6]
     assert variances(made, [1.0, 1.0], law)[1] > 36
-
-
-EXCLUDING = {
-    "counts": (columns((0, 0), (0, 0), (0, 0)), ("count",) * 3, ((1, 2, 3),)),
-    "two sets": (columns(*[(0, 0)] * 4), ("count",) * 4, ((1, 3), (2, 4))),
-    "sums and one beside": (columns((-1, 3), (0, 2), (0, 1)), ("sum",) * 3, ((1, 3),)),
-    "a mean and a count": (columns((1, 3), (0, 0)), ("mean", "count"), ((1, 2),)),
-}
-
-
-@pytest.mark.sampled(every=5)
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-@pytest.mark.parametrize("caps", [ROW_CAPS, Caps(2)], ids=["one row", "two rows"])
-@pytest.mark.parametrize("name", EXCLUDING)
-@pytest.mark.parametrize("plan", [(independent.design, LAPLACE), (independent.design, GAUSSIAN)])
-def test_sources_that_exclude_each_other_move_as_far_as_the_worst_neighbors(
-    plan, name, caps, neighboring
-):
-    sources, kinds, sets = EXCLUDING[name]
-    sources = tuple(replace(one, optional=at > 0) for at, one in enumerate(sources))
-    asked = tuple(Output(kind, at) for at, kind in enumerate(kinds, 1))
-    reach = reach_of(caps, 1)
-    options = {"reach": reach, "neighboring": neighboring, "exclusive": sets}
-    planner, law = plan
-    design = planner(replace(workload(sources, asked), **options), law)
-    scales = [Fraction(scale) for scale in design.scales]
-    found = farthest(design, scales, law, caps)
-    assert found == design.movement(scales, law)
-    apart = LinearDesign.movement(
-        replace(design, workload=replace(design.workload, exclusive=())), scales, law
-    )
-    assert found < apart or (neighboring == "replace" and found == apart)
 
 
 @LAWS

@@ -1,8 +1,6 @@
 """Moments of several columns in a box: what they cost, and how little coefficients err."""
 
-import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -40,48 +38,6 @@ def measured_of(design, values):
         each = (own[power] for own, power in zip(split, chosen, strict=True))
         columns.append(math.prod(each))
     return np.array(columns).T
-
-
-def farthest(design, law, rows, others):
-    """The farthest that one of some rows is from another one: in each box, one number counts."""
-    most = Fraction(0)
-    scales = [Fraction(scale) for scale in design.scales]
-    moving = [k for k, scale in enumerate(scales) if scale]
-    for one, other in itertools.product(rows.tolist(), others.tolist()):
-        each = {k: (abs(one[k] - other[k]) / scales[k]) ** law.norm for k in moving}
-        boxes = [[each.get(k, Fraction(0)) for k in group] for group in design.groups]
-        most = max(most, sum(map(max, boxes)))
-    return most
-
-
-@pytest.mark.parametrize("covariates", [1, 3, 5])
-@pytest.mark.parametrize("name", PLANS)
-def test_the_largest_rows_move_all_moments_as_far_as_claimed(name, covariates):
-    design, law = planned(name, covariates)
-    assert len(design.blocks) == (covariates + 2) * (covariates + 3) // 2
-    rng = np.random.default_rng(covariates)
-    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=covariates + 1)))
-    some = rng.uniform(-1, 1, (40, covariates + 1))
-    rows = measured_of(design, np.concatenate([corners, some]))
-    nothing = np.zeros((1, len(design.blocks)), np.int64)
-    claimed = design.movement([Fraction(scale) for scale in design.scales], law)
-    assert farthest(design, law, rows, nothing) == claimed
-    replacing, _ = planned(name, covariates, neighboring="replace")
-    claimed = replacing.movement([Fraction(scale) for scale in replacing.scales], law)
-    found = farthest(replacing, law, rows, rows[:10])
-    assert found <= claimed
-    if law is BOX and len(replacing.groups) == 1:
-        assert found == claimed
-
-
-def test_a_planted_fault_is_found(monkeypatch):
-    # as if products were half as large
-    design, law = planned("gaussian", 2)
-    monkeypatch.setattr("dpframe.strategies.linear.HALF", (1 << 15) // 2)
-    faulty, _ = planned("gaussian", 2)
-    claimed = faulty.movement([Fraction(scale) for scale in design.scales], law)
-    rows = measured_of(design, np.ones((1, 3)))
-    assert farthest(design, law, rows, 0 * rows) > claimed
 
 
 def frame_of(rows=10_000):

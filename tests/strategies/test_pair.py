@@ -1,4 +1,4 @@
-"""One column measured from both bounds: errors, movement by brute force, and exact answers."""
+"""One column measured from both bounds: errors and exact answers."""
 
 import math
 from fractions import Fraction
@@ -6,10 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, variances, workload
-from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Output, PublicRows, Source
 
@@ -55,18 +54,6 @@ def test_gaussian_noise_hides_a_row_in_three_numbers_at_the_price_of_one():
     assert variances(made) == pytest.approx([3, 2, 1])
     apart = independent.design(made.workload, GAUSSIAN)
     assert sum(variances(apart)) > 1.1 * sum(variances(made))
-
-
-@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
-@pytest.mark.parametrize("optional", [False, True])
-@pytest.mark.parametrize(("cells", "caps"), [(1, ROW_CAPS), (3, ROW_CAPS), (2, Caps(3, 2, 2))])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-def test_the_movement_is_that_of_the_farthest_neighbor(neighboring, cells, caps, optional, law):
-    options = {"cells": cells, "caps": caps, "neighboring": neighboring}
-    work = workload(column(-1, 2, optional=optional), (COUNT, MEAN), **options)
-    made = pair.design(work, law)
-    own = [Fraction(7, 2), Fraction(13, 4), Fraction(5, 6)][: len(made.blocks)]
-    assert made.movement(own, law) == farthest(made, own, law, caps)
 
 
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])

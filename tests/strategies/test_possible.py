@@ -4,15 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from support.marginal import COUNT, EVERYONE, sigmas, up_to
+from support.marginal import sigmas, up_to
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.sensitivity import reach_of
-from dpframe.strategies import margins
-from dpframe.strategies.base import Workload
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
+from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells, number_values
 from dpframe.strategies.possible import sum_layers
 
 LAWS = [GAUSSIAN, LAPLACE]
@@ -127,36 +123,30 @@ def test_what_a_certificate_describes_are_the_covariances_of_decoding(law):
         assert known.variance(weights) == pytest.approx(weights @ own @ weights, rel=1e-6)
 
 
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@pytest.mark.parametrize("rows", [1, 3])
-def test_the_farthest_neighbors_move_as_far_as_charged(law, neighboring, rows):
-    """Of all units with rows in one cell each, which are the worst."""
-    domain = domain_of(SIZES, [(), (0,), (1,), (0, 2)], CELLS, (3.0, 1.0, 1.0, 0.5))
-    reach = reach_of(Caps(rows), 1, always=False)
-    work = Workload((EVERYONE,), (COUNT,), domain, reach, neighboring, has_units=rows > 1)
-    design = margins.apart(work, law)
-    scale = 5.5
-    measured = [design.layers.encode(rows * one) for one in np.eye(len(CELLS), dtype=np.int64)]
-    nobody = np.zeros_like(measured[0])
-    others = measured if neighboring == "replace" else [nobody]
-    noise = np.array([float(sigma) for sigma in sigmas(design.layers, scale)])
-    moved = max(
-        float((np.abs((one - other) / noise) ** law.norm).sum())
-        for one in [*measured, nobody]
-        for other in others
-    )
-    charged = float(design.movement([scale], law))
-    assert moved <= charged * (1 + 1e-12)
-    assert moved > charged * (1 - 1e-9)
-
-
 def test_nested_levels_have_the_least_equal_error():
     """With precisions P of its layers, a level errs by sums of 1 / P that are all one number."""
     layers = sum_layers(nested(1, 10, 100), GAUSSIAN)
     errors = layers.deviations(WIDE) / np.float64(WIDE)
     whole = float(layers.kernel.whole)
     np.testing.assert_allclose(errors * whole**0.5, 1.6237, rtol=1e-3)
+
+
+@pytest.mark.parametrize("tables", [2, 3, 4])
+def test_nested_levels_of_unequal_parts_are_those_of_all_sums(tables):
+    dice = np.random.default_rng(tables)
+    region, country = dice.integers(0, 12, 40), dice.integers(0, 5, 12)
+    levels = [np.zeros(40, np.int64), country[region], region, np.arange(40)]
+    sums = CellSums([number_values(level) for level in levels[-tables:]])
+    precisions = PRECISIONS[:tables]
+    assert sums.parents is not None
+    variances, squares = LeastSquares(sums, precisions).of_tables()
+    dense = [
+        np.arange(size)[:, None] == own for own, size in zip(sums.tables, sums.sizes, strict=True)
+    ]
+    inverse, covariances = expected_covariances(dense, precisions)
+    np.testing.assert_allclose(variances, [np.diag(own).mean() for own in covariances])
+    moved = [[((a @ inverse @ b.T) ** 2).sum() for b in dense] for a in dense]
+    np.testing.assert_allclose(squares, moved, rtol=1e-9)
 
 
 def test_pure_noise_of_nested_levels_is_better_than_apart():

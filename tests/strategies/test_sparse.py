@@ -1,6 +1,5 @@
 """Sparse counting queries: closed forms, optimality, and exact decoding."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -131,27 +130,6 @@ def test_without_noise_the_estimates_are_the_answers(d, k, counted):
     expected.insert(2 if counted else d, [100, 20])
     assert made.extra == (not counted)
     assert np.array([estimate.values for estimate in read]) == pytest.approx(np.array(expected))
-
-
-def test_the_movement_is_that_of_the_rows_there_can_be():
-    work = counting(5, most=2)
-    made = sparse.design(work, GAUSSIAN)
-    scales = [Fraction(scale) for scale in (1.25, *[0.75] * 5)]
-    farthest = max(
-        sum(
-            (Fraction(int(block[0])) / scale) ** 2
-            for block, scale in zip(made.encode(totals_of(bits)), scales, strict=True)
-        )
-        for bits in itertools.product((0, 1), repeat=5)
-        if sum(bits) <= 2
-    )
-    assert made.movement(scales, GAUSSIAN) == farthest
-
-
-def totals_of(bits):
-    """Totals of a single row."""
-    totals = {(at + 1, "value"): np.array([bit]) for at, bit in enumerate(bits)}
-    return totals | {(0, "rows"): np.array([1])}
 
 
 NAMES = [f"b{position}" for position in range(4)]

@@ -1,12 +1,10 @@
 """Histograms in which units have one row in each of a few bins: closed forms and exact decoding."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, deviations, variances, workload
-from support.moving import farthest
 from support.randomness import SYSTEM
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
@@ -91,19 +89,6 @@ def test_the_number_of_units_is_measured_once():
     assert estimate.values == pytest.approx(rows)
     assert made.common == {1}
     assert made.extra == 0
-
-
-@pytest.mark.parametrize(
-    "caps", [Caps(None, 3, 1), Caps(None, 2, 2), Caps(None, 4, 2), Caps(None, 4, 3)], ids=str
-)
-def test_the_movement_is_that_of_the_farthest_unit(caps):
-    made = sparse.plan_bins(bins(4, caps), GAUSSIAN)
-    scales = [Fraction(5, 4), Fraction(2, 3)]
-    assert made.movement(scales, GAUSSIAN) == farthest(made, scales, GAUSSIAN, caps)
-    # the scales are as good as can be: no unit moves them by more than 1
-    assert float(made.movement([Fraction(s) for s in made.scales], GAUSSIAN)) == pytest.approx(
-        1, rel=2e-3
-    )
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, BOX])

@@ -105,3 +105,9 @@ def perturbed(scales, rng):
 def keep_no_plans(patch):
     """While planning is changed: use no plan made before, and leave none behind."""
     patch.setattr(designs, "_kept", lambda make, workload: make)
+
+
+def square_of(value, source):
+    """The square of a value, on the grid of squares, by rational arithmetic."""
+    width = source.upper - source.lower
+    return math.ceil(Fraction((2 * value - source.lower - source.upper) ** 2, width or 1))

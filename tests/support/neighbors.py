@@ -1,6 +1,5 @@
 """How far measured integers move between neighbors, exactly, beside what a plan claims."""
 
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -112,26 +111,5 @@ def scales_of(part):
     return [scale for one in part.scales for scale in (one * part.design.layers.profile).tolist()]
 
 
-def apart(part, blocks):
-    """Blocks as they are; where they are measured in layers, every integer on its own."""
-    if part.design.layers is None:
-        return blocks
-    return [one for block in blocks for one in np.split(block, len(block))]
-
-
 def reached(plan, worst):
     return worst >= allowed(plan) * (1 - Fraction(1, 10**9))
-
-
-def by_g(row):
-    return row[0]
-
-
-def within(rows, caps, cell_of):
-    """Whether rows of a unit are within its caps, so that all of them are kept."""
-    numbers = Counter(cell for row in rows if (cell := cell_of(row)) is not None)
-    return (
-        (caps.rows is None or numbers.total() <= caps.rows)
-        and (caps.groups is None or len(numbers) <= caps.groups)
-        and (caps.rows_per_group is None or max(numbers.values(), default=0) <= caps.rows_per_group)
-    )

@@ -125,7 +125,7 @@ def dropped_rows_are_always_there(patch):
     patch.setattr(
         tables,
         "_always_counts",
-        lambda where, outputs: where is None and not any(out.weights for out in outputs),
+        lambda where, outputs: where is None and not any(out.row_weights for out in outputs),
     )
 
 

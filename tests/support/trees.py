@@ -1,6 +1,5 @@
-"""Trees over bins as plain matrices, and every unit there can be under some caps."""
+"""Trees over bins as plain matrices."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -38,13 +37,3 @@ def kernel_of(tree, norm, scale=1.0):
     assert set(np.unique(matrix)) <= {0, 1}  # counts of disjoint nodes
     whole = matrix.astype(object)
     return (whole * (1 / own)[:, None]).T @ whole
-
-
-def units(groups, bins, caps):
-    """All units there are, by cell: at most c rows in each of g groups, and m in all."""
-    rows, most, each = caps
-    for unit in itertools.product(range(each + 1), repeat=groups * bins):
-        by_group = np.reshape(unit, (groups, bins)).sum(axis=1)
-        fits = sum(unit) <= rows and max(by_group) <= each and sum(by_group > 0) <= most
-        if fits:
-            yield np.array(unit, dtype=object)
