@@ -53,8 +53,6 @@ class _Point(NamedTuple):
 
 
 def _climb(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return a table whose columns have their sums, and whose rows nearly do."""
-
     def at(levels: np.ndarray) -> _Point:
         raised = table + levels[:, None]
         cells = np.maximum(raised + _levels(raised.T, columns), 0.0)
@@ -128,7 +126,6 @@ def _complete_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> 
 
 
 def _factors(sums: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return what sums are to be multiplied with: 1 where they are next to nothing."""
     return np.asarray(targets / np.where(sums > NOTHING * targets, sums, targets))
 
 
@@ -313,5 +310,4 @@ def _check_estimate(axes: Axes, table: object) -> np.ndarray:
 
 
 def _exponent(table: np.ndarray) -> int:
-    """Return the smallest power of 2 above all absolute values."""
     return int(np.frexp(np.abs(table).max(initial=0.0))[1])
