@@ -59,6 +59,7 @@ NEEDS = {
     "scan": ("dpf.scan(trips.dtypes)", "parquet"),
     "plot": ("released.dp.plot(column='n')", "plot"),
     "plot_map": ("released.dp.plot_map({'A': (0, 1), 'B': (1, 0)}, column='n')", "plot"),
+    "style": ("released.dp.style()", "report"),
     "report": ("released.dp.report('x.html')", "report"),
     "to_dp_event": ("dpf.Ledger('trips.ledger').to_dp_event()", "accounting"),
     "postgres": ("dpf.Ledger('postgresql://host/trips')", "postgres"),

@@ -22,6 +22,7 @@ from dpframe.plotting import map as maps
 from dpframe.plotting import plot
 from dpframe.public import public_calls
 from dpframe.reporting.report import report
+from dpframe.reporting.style import style
 from dpframe.steps import denoise, derive, quantiles, rename, suppress, verify
 from dpframe.steps.denoise_checks import Across
 from dpframe.steps.suggest_caps import best
@@ -259,5 +260,6 @@ class DPAccessor(PrivateAccessor):
     write_csv = method_of(csv.write_csv)
     write_excel = method_of(excel.write_excel)
     write_parquet = method_of(parquet.write_parquet)
+    style = method_of(style)
     plot = method_of(plot.plot)
     plot_map = method_of(maps.plot_map)

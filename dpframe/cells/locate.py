@@ -12,7 +12,7 @@ from dpframe.cells.record import Opened
 from dpframe.errors import CertificateError
 from dpframe.frozen import frozen
 
-_ROWS, _COLUMNS, _CELLS = AXES = range(3)
+ROWS, COLUMNS, CELLS = range(3)
 _WAYS = "; .dp.rename gives another label, and .dp.interval(join=True) adds intervals"
 _VALUE = "value"  # what `melt` calls the column of values
 
@@ -136,12 +136,12 @@ class _Search:
         for at, (axis, number) in enumerate(levels):
             places = self._places(at, axis, number).astype(self.opened.dtype)
             places = places * self.opened.strides[at]
-            wide |= axis == _COLUMNS
-            if axis == _COLUMNS:
+            wide |= axis == COLUMNS
+            if axis == COLUMNS:
                 columns = columns + places
             else:
                 rows = rows + places
-        keys = {number for axis, number in levels if axis == _CELLS}
+        keys = {number for axis, number in levels if axis == CELLS}
         of_rows, of_columns = self._find_labels(stray)
         located = list(self._cells(keys, rows, columns, of_rows, of_columns))
         tall = None if wide or of_rows is not None else self.opened.rows_at(rows)
@@ -149,7 +149,7 @@ class _Search:
 
     def _places(self, at: int, axis: int, number: int) -> np.ndarray:
         """Return the places of the keys of a level, along an axis or in a column."""
-        if axis == _CELLS:
+        if axis == CELLS:
             return self.opened.places(at, factored(self.frame.iloc[:, number].array))
         values, level = self.axes[axis], self.opened.levels[at]
         aliased = token(level.name) in self.opened.table.alias.keys
@@ -180,7 +180,7 @@ class _Search:
             for number, label in enumerate(self.frame.columns):
                 known = self.names.find(label)
                 if known is not None and known not in found:
-                    found[known] = _CELLS, number
+                    found[known] = CELLS, number
         lacking = [at for at, name in enumerate(wanted) if name not in found]
         if lacking:
             pick = self._fit(lacking, stray)
@@ -192,9 +192,9 @@ class _Search:
         """Refuse a named level that holds neither labels of columns nor keys of a level."""
         if name is None or self._are_labels(self.axes[axis].get_level_values(number).unique()):
             return
-        if axis == _COLUMNS and self.axes[axis].nlevels == 1 and not len(self.axes[axis]):
+        if axis == COLUMNS and self.axes[axis].nlevels == 1 and not len(self.axes[axis]):
             return
-        if axis == _COLUMNS and all(
+        if axis == COLUMNS and all(
             self.names.find(label) or self.labels.find(label) for label in self.axes[axis]
         ):
             return
@@ -226,13 +226,13 @@ class _Search:
             values = self.axes[axis].get_level_values(number)
             labels = [self.labels.find(value) for value in values]
             numbered = values.dtype.kind in "iu"
-            if axis == _ROWS and labels and None not in labels:
+            if axis == ROWS and labels and None not in labels:
                 of_rows = labels
-            elif numbered and (axis == _ROWS or of_rows is not None):
+            elif numbered and (axis == ROWS or of_rows is not None):
                 continue  # numbers of rows, or of columns
-            elif axis == _ROWS:
+            elif axis == ROWS:
                 raise alter("it has an index that was not released")
-            elif axis == _COLUMNS and of_columns is not None:
+            elif axis == COLUMNS and of_columns is not None:
                 raise alter("its columns have a level that was not released")
             else:
                 of_columns = labels

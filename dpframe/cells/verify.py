@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.keys import Numbers, alter, label_of, series_of
-from dpframe.cells.locate import Located, TableLayout, locate
+from dpframe.cells.locate import COLUMNS, Located, TableLayout, locate
 from dpframe.cells.record import CellColumn, Opened, carry, record_on
 from dpframe.certificates.certificate import Certificate, Release, has_rows
 from dpframe.certificates.claims import check_cost
@@ -164,6 +164,21 @@ class Shown:
         return source if source in self.seen else None
 
     @cached_property
+    def homes(self) -> list[int]:
+        """For each column of the table, the one that it holds ends of, or itself."""
+        columns = self.layout.frame.columns
+        labels = {one.column: str(one.label) for one in self.layout.located}
+        width = len(columns)
+        if len(self.layout.located) > len(labels):  # numbers and ends stand below each other
+            return [*range(width)]
+        inner = [number for axis, number in self.layout.levels if axis == COLUMNS]
+        parts = [columns.get_level_values(at) for at in inner]
+        keys = [tuple(part[at] for part in parts) for at in range(width)]
+        places = {(labels.get(at), key): at for at, key in enumerate(keys)}
+        middles = {at: self.middle_of(label) for at, label in labels.items()}
+        return [places.get((middles.get(at), key), at) for at, key in enumerate(keys)]
+
+    @cached_property
     def certificate(self) -> Certificate:
         """What is said about the released columns that are shown."""
         parts = [part.label for part in self.opened.table.released]
@@ -271,7 +286,7 @@ class Shown:
         """Say which cells are shown of columns that are not shown as they were released."""
         lines = []
         for label in self.seen:
-            if not self.is_whole(label):
+            if self.middle_of(label) not in self.seen and not self.is_whole(label):
                 cells, released = self.counts(label)
                 rounded = f", rounded to {self.unit(label):g}" * (self.unit(label) > 0)
                 name = self.opened.shown_label(label)

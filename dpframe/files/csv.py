@@ -19,13 +19,14 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
+from dpframe.cells.locate import CELLS, COLUMNS, ROWS
 from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.files.layout import CELLS, COLUMNS, FORMULA, ROWS, Sidecar, TableReader, TableWriter
+from dpframe.files.layout import FORMULA, Sidecar, TableReader, TableWriter
 from dpframe.public import public_call
 
 _Path: TypeAlias = str | PathLike[str]

@@ -17,6 +17,7 @@ import pandas as pd
 
 from dpframe.arguments import check_place
 from dpframe.cells.keys import listed
+from dpframe.cells.locate import CELLS, COLUMNS, ROWS
 from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.texts import decimals, unit_of_time
@@ -25,16 +26,7 @@ from dpframe.certificates import json_records
 from dpframe.certificates.parts import Zipped
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DPFrameError, QueryError, pip_install
-from dpframe.files.layout import (
-    CELLS,
-    COLUMNS,
-    FORMULA,
-    NUMBERS,
-    ROWS,
-    Sidecar,
-    TableReader,
-    TableWriter,
-)
+from dpframe.files.layout import FORMULA, NUMBERS, Sidecar, TableReader, TableWriter
 from dpframe.public import public_call
 
 _FILE = "an Excel file"
@@ -239,20 +231,11 @@ def _check_names(names: Sequence[object]) -> None:
 
 def _beside(shown: Shown) -> Shown:
     """Put ends of intervals beside their numbers, where a table has columns of both."""
-    layout, source = shown.layout, shown.source
-    labels = {one.column: str(one.label) for one in layout.located}
-    if layout.frame.shape != source.shape or len(layout.located) > len(labels):
+    homes = shown.homes
+    order = sorted(range(len(homes)), key=lambda at: (homes[at], at))
+    if order == [*range(len(homes))]:
         return shown
-    inner = [number for axis, number in layout.levels if axis == COLUMNS]
-    keys = list(zip(*(source.columns.get_level_values(at) for at in inner), strict=True))
-    keys = keys or [()] * source.shape[1]
-    places = {(labels.get(at), key): at for at, key in enumerate(keys)}
-    middles = {at: shown.middle_of(label) for at, label in labels.items()}
-    home = [places.get((middles.get(at), key), at) for at, key in enumerate(keys)]
-    order = sorted(range(len(home)), key=lambda at: (home[at], at))
-    if order == [*range(len(home))]:
-        return shown
-    return look_with(source.iloc[:, order], shown.opened)
+    return look_with(shown.layout.frame.iloc[:, order], shown.opened)
 
 
 class _Format(NamedTuple):

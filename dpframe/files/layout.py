@@ -18,7 +18,7 @@ from dpframe.cells.keys import (
     texts_of_times,
     token,
 )
-from dpframe.cells.locate import Place
+from dpframe.cells.locate import CELLS, COLUMNS, ROWS, Place
 from dpframe.cells.record import Opened
 from dpframe.cells.verify import Shown
 from dpframe.certificates import json_records
@@ -31,7 +31,6 @@ INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
 NUMBERS: Final = frozenset({"int64", "Int64", "float64", "float32"})
 """Dtypes of numbers that files hold."""
 
-ROWS, COLUMNS, CELLS = range(3)
 FORMULA: Final = re.compile(r"'*[=+\-@\t\r]")
 """What a spreadsheet takes for a formula, or for one that was escaped: that is to read back."""
 

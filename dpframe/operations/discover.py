@@ -6,7 +6,7 @@ It is the one release whose rows are a result, as its counts are: dtype and orde
 nothing besides.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -48,7 +48,7 @@ from dpframe.privacy.threshold import (
 )
 from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.tasks import Axis, LabelAxis, LabelTask
+from dpframe.queries.tasks import LabelAxis, LabelTask
 from dpframe.statistics.form import ROWS
 from dpframe.strategies import MECHANISMS
 
@@ -103,24 +103,9 @@ class Labels(Operation):
     others: tuple["Labels", ...] = ()
 
     @property
-    def words(self) -> str:
-        """What is asked, in words."""
-        return self.wanted.words
-
-    @property
     def tasks(self) -> Sequence[LabelTask]:
         """What the engine is asked first."""
         return [self.task]
-
-    @property
-    def caps(self) -> tuple[Caps, ...]:
-        """What of a unit counts."""
-        return (Caps(groups=self.task.most, rows_per_group=1) if self.task.unit else ROW_CAPS,)
-
-    @property
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """There are no groups yet."""
-        return {}
 
     def outlook_table(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""
@@ -295,6 +280,7 @@ def plan_labels(
     engine.check(frame, wanted.labels)
     names = _candidates(mechanism)
     task = label_task(declaration, wanted)
+    caps = Caps(groups=task.most, rows_per_group=1) if task.unit else ROW_CAPS
     extra = _most_extra(declaration.ledger, wanted.extra_delta)
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
@@ -322,6 +308,9 @@ def plan_labels(
             mechanism=name,
             spend=spend,
             loss=threshold.loss,
+            words=wanted.words,
+            caps=(caps,),
+            axes={},  # there are no groups yet
             wanted=wanted,
             task=task if wanted.counts else replace(task, weights=threshold.weights),
             threshold=threshold,

@@ -5,7 +5,7 @@ and errors are computed from what came out.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, Self, assert_never, get_args
@@ -44,7 +44,7 @@ from dpframe.queries.suggestions import (
     dropped_rows,
     sizes_of,
 )
-from dpframe.queries.tasks import Axis, SizeKind
+from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
@@ -58,12 +58,6 @@ class Suggestion(PlannedTables):
     """A histogram from which caps or bounds are suggested."""
 
     facts: CapErrors | BoundErrors
-    groups: Sequence[Axis]
-
-    @property
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of the later query."""
-        return {SINGLE: self.groups}
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Refuse to denoise what errors are predicted from."""
@@ -116,7 +110,7 @@ def plan_suggestion(
         case _:
             assert_never(search)
     tables = plan_tables(frame, declaration, queries, spend, mechanism, look=True)
-    own = {"facts": facts, "groups": groups}
+    own = {"facts": facts, "axes": {SINGLE: groups}}  # those of the later query
     return Suggestion.of(tables.plan, declaration, engine, several=tables.several, **own)
 
 

@@ -201,10 +201,12 @@ def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
 
 def mirror_rates(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Read the rate of `not y` off that of y, if both are wanted: they add up to 1."""
-    sources = {out.source for out in outputs}
     opposites: dict[Node, Condition] = {
         Not(out.condition.root): out.condition for out in outputs if out.condition
     }
+    if not opposites:
+        return [*outputs]
+    sources = {out.source for out in outputs}
     mirrored: list[OutputColumn] = []
     for out in outputs:
         opposite = out.condition and opposites.get(out.condition.root)

@@ -103,8 +103,18 @@ class Joining:
             *(pool for pool in alike if not any({*pool.names} & {*one.names} for one in signs)),
         ]
 
+    @cached_property
+    def _joined(self) -> dict[Pool, NamedTables]:
+        """The tables that were joined, of which every law of noise asks for the same."""
+        return {}
+
     def joined(self, pool: Pool) -> NamedTables:
         """Return the tables of some queries of a pool, to be measured as one."""
+        if pool not in self._joined:
+            self._joined[pool] = self._join(pool)
+        return self._joined[pool]
+
+    def _join(self, pool: Pool) -> NamedTables:
         if len(pool.names) == 1:
             return self.tables[pool.names[0]]
         tables = {name: self._only(name) for name in pool.names}

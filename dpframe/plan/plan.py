@@ -350,11 +350,15 @@ class _Sharing:
         return losses
 
     @cached_property
+    def _with_all(self) -> Mapping[Hashable, _Measured]:
+        """Each query, measured on its own with all that is allowed."""
+        tables = self.planning.joining.tables
+        return {name: self._best(own, Fraction(1)) for name, own in tables.items()}
+
+    @cached_property
     def free(self) -> Mapping[Hashable, _Measured]:
         """Queries that nothing moves, which need no noise."""
-        tables = self.planning.joining.tables
-        whole = {name: self._best(own, Fraction(1)) for name, own in tables.items()}
-        return {name: one for name, one in whole.items() if not any(one.noisy.scales)}
+        return {name: one for name, one in self._with_all.items() if not any(one.noisy.scales)}
 
     @cached_property
     def parts(self) -> Mapping[Hashable, Fraction]:
@@ -369,6 +373,8 @@ class _Sharing:
     @cached_property
     def alone(self) -> Mapping[Hashable, _Measured]:
         """Each of these queries, measured on its own."""
+        if len(self.parts) == 1:
+            return {name: self._with_all[name] for name in self.parts}
         tables = self.planning.joining.tables
         return {name: self._best(tables[name], part) for name, part in self.parts.items()}
 

@@ -176,9 +176,9 @@ def table_of(
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
     bits = _bits(cells) if bits is None else bits
-    columns = [
-        replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
-    ]
+    columns = [output_of(asked, declaration, bits) for asked in query.outputs]
+    if layered:
+        columns = [replace(column, layered=True) for column in columns]
     outputs = tuple(sample_together(orient_pairs(mirror_rates(columns))))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)

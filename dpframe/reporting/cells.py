@@ -89,18 +89,19 @@ def cells_of(
     inner: pd.DataFrame | None = None,
     *,
     base: float,
+    most: int = MOST_ROWS,
 ) -> list[CellView]:
     """Return the cells of a released column; inner ends are those for the noise alone.
 
     Bars start at a base.
     """
-    shown = values.iloc[:MOST_ROWS]
+    shown = values.iloc[:most]
     percents = [""] * len(shown) if percents is None else percents
     if ends is None:
         pairs = zip(shown, percents, strict=True)
         return [CellView(number_text(value, None), percent=share) for value, share in pairs]
-    low, high = (ends.iloc[:MOST_ROWS, side] for side in (0, 1))
-    alone = [] if inner is None else [inner.iloc[:MOST_ROWS, side] for side in (0, 1)]
+    low, high = (ends.iloc[:most, side] for side in (0, 1))
+    alone = [] if inner is None else [inner.iloc[:most, side] for side in (0, 1)]
     parts = (shown, low, high, *alone)
     numbers = np.array([in_seconds(part, origin) for part in parts], np.float64)
     cells = []
