@@ -87,8 +87,9 @@ def people_redefined_after_caps(patch):
 
 
 def a_density_at_the_threshold(patch):
-    def extra(law, scale, least, k, weights=()):
-        beyond = math.erfc((least - 1) / scale / math.sqrt(2)) / 2  # as if noise were not rounded
+    def extra(law, scale, least, k, weights):
+        away = (least - weights[0]) / scale  # as if noise were not rounded
+        beyond = math.erfc(away / math.sqrt(2)) / 2
         return Fraction(-math.expm1(k * math.log1p(-beyond)))
 
     patch.setattr(threshold, "extra_delta", extra)
