@@ -18,7 +18,7 @@ from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, FeaturePart, NoisePart
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
-from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
+from dpframe.certificates.parts import GroupingPart, QueryPart
 from dpframe.checker.rounds import LabelRound, require_together, worst_labels
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -29,7 +29,7 @@ from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationErr
 from dpframe.frozen import frozen
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, rules_of_groups, text_of
 from dpframe.plan.designs import allowance_of, allowance_of_look, candidates
@@ -170,9 +170,7 @@ class Labels(Operation):
             found += _in_round(published, number)
         return found
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate but for the number of labels and the ledger."""
         axes, counts = self.wanted.axes, self.wanted.counts
         groupings = (GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes)

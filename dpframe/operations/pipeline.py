@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import pandas as pd
 
@@ -52,6 +52,10 @@ from dpframe.queries.tasks import Axis, LabelTask, Task
 from dpframe.sources.manifest import FileId
 
 VERSION = "0.1.0"
+
+
+Certifier: TypeAlias = Callable[[Any, LedgerPart | None], Any]
+"""Certifies what was drawn, with what a ledger says of its charge."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -115,9 +119,7 @@ class Operation(ABC):
         """Draw noise, or select: what comes out may be published."""
 
     @abstractmethod
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[Any, LedgerPart | None], Any]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write all of the certificate that is known before there are values."""
 
     def useless(self) -> CalibrationError | None:

@@ -1,7 +1,7 @@
 """Quantiles that are selected among public bins, in place of being read off noisy numbers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -15,7 +15,7 @@ from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import quantile_part
 from dpframe.certificates.mechanism_parts import SelectionPart
-from dpframe.certificates.parts import LedgerPart, QueryPart
+from dpframe.certificates.parts import QueryPart
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -26,7 +26,7 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, grouping_of, rules_of_groups, text_of, values_of
 from dpframe.plan.cells import cells_of, with_inner
@@ -176,9 +176,7 @@ class SelectedQuantiles(Operation):
         """Select parts of bins."""
         return select_parts(exact, self.selection, self.bins.parts, context)
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate but for values and ledger."""
         query, column, cells = self.query, self.column, self.cells
         (values,) = values_of(column)

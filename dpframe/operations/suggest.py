@@ -5,7 +5,6 @@ and errors are computed from what came out.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, Self, assert_never, get_args
@@ -23,7 +22,7 @@ from dpframe.engines.declared import SINGLE
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import OutputColumn
@@ -74,9 +73,7 @@ class Suggestion(PlannedTables):
         }
         return pd.DataFrame(columns, table.cells.index)
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[Any, LedgerPart | None], pd.DataFrame]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate of the histogram, to which errors are added."""
         certify = super().certifier(entry, witness, context)
 

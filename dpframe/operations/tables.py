@@ -1,7 +1,7 @@
 """Tables of known groups: counts, sums and whatever else is decoded from noisy totals."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Self, cast, get_args
 
@@ -27,7 +27,7 @@ from dpframe.inference.intervals import SharedNoise, unknown_cells
 from dpframe.inference.intervals import half_width as width_of
 from dpframe.inference.ranges import least_squares
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.options import NO_AIM, Aim, Usefulness, Within
@@ -272,9 +272,7 @@ class PlannedTables(Operation):
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificates of all tables but for values and ledger."""
         plan, tables, how = self.plan, self.plan.tables, self.denoisings
         joint = len(tables) > 1
@@ -405,7 +403,7 @@ def _frame_of(
 
 def _without(values: np.ndarray | ExtensionArray, hidden: np.ndarray) -> Any:
     """Leave out some values of a column."""
-    if values.dtype.kind == "f":
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return np.where(hidden, np.nan, values)
     return pd.Series(values).mask(hidden).array  # of times
 
