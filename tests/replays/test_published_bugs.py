@@ -178,6 +178,7 @@ def test_a_published_bug_is_caught_by_its_rule(bug):
     assert bug.rule in {one.rule for one in bug.found(planted=True)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_without_the_bug_no_rule_is_broken(bug):
     assert bug.found(planted=False) == []
