@@ -103,25 +103,10 @@ def james_stein(
 def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
     """Return Stein's unbiased estimate of the mean squared error of denoised values.
 
-    It is `|h(y) - y|^2 / d + s^2 (2 q - 1)`, where h maps the d values y to denoised ones, s is
-    `sigma` and q the slope. Where the result fits in a float, no step on the way overflows. An
-    infinite change makes it infinite.
-
-    Parameters
-    ----------
-    changes
-        `h(y) - y`, of either sign, shape (d,), not empty.
-    sigma
-        Standard deviation of the noise in a value; the noise is independent.
-    slope
-        `q`, the divergence of h at y divided by d: the mean of the derivatives `d h_i / d y_i`. For
-        a law of noise other than the Gaussian, a number with the same expectation as
-        `W . h(y) / (d s^2)`, W the noise.
-
-    References
-    ----------
-    C. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics
-    9, 1981.
+    It is `|h(y) - y|^2 / d + s^2 (2 q - 1)` (Stein 1981), where h maps the d values y to denoised
+    ones, the changes are `h(y) - y`, of either sign, s is `sigma`, of independent noise, and q the
+    slope, the mean of the derivatives `d h_i / d y_i`. Where the result fits in a float, no step on
+    the way overflows. An infinite change makes it infinite.
 
     Examples
     --------
