@@ -273,9 +273,9 @@ def check_people(shown: Shown, call: str) -> None:
         once = caps.single_row or caps.max_groups == 1
         if release.query.words.startswith("units") and not once:
             rule = f"{call} would count a unit in each of its groups, and it may be in several"
-            way_out = (
-                "For percentages of people, give of=df.dp.units(epsilon=...), or their number."
-            )
+            way_out = "Give of=df.dp.units(epsilon=...), or the number of people."
+            if call == "total":
+                way_out = "Release units for these groups: df.dp.units(by=..., epsilon=...)."
             raise QueryError(f"{rule}. {way_out}")
 
 
