@@ -20,8 +20,8 @@ from dpframe.frozen import frozen
 
 try:
     # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork
-    from ssl import RAND_bytes as _generator
-except ImportError:  # Python may be built without ssl
+    from _ssl import RAND_bytes as _generator  # `ssl` takes longer than all its users here
+except ImportError:  # Python may be built without it
     from os import urandom as _generator
 
 _LARGEST_REQUEST = 1 << 30  # bytes; OpenSSL counts them in a C int

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any, Self
 
 import numpy as np
@@ -335,6 +334,8 @@ def _shown_items(value: Any, depth: int) -> str:
 
 def pip_install(extra: str) -> str:
     """Say how to install an extra: by name, or in the folder that dpframe was installed from."""
+    from importlib.metadata import PackageNotFoundError, distribution  # slow, and rarely needed
+
     try:
         origin = distribution("dpframe").read_text("direct_url.json")
     except PackageNotFoundError:  # a source tree that is not installed

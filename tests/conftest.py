@@ -1,7 +1,8 @@
 """How hypothesis runs, and which cases of tests with very many run by default.
 
 Hypothesis runs without deadlines, and in the gate with the same examples every time.
-`--hypothesis-profile=long` draws 10,000 examples of every property that does not say how many.
+A run of all cases draws 100 examples of every property that does not say how many, another one 50;
+`--hypothesis-profile=long` draws 10,000.
 
 Each run takes every test once and a third of its other cases, by the number of commits; with
 `--all-cases`, without git, or where a file is named, it takes all of them.
@@ -23,10 +24,11 @@ from hypothesis import settings
 from support import rotation
 from support.databases import server_of_tests
 
-settings.register_profile("explore", deadline=None)
-settings.register_profile("gate", deadline=None, derandomize=True)
+GATED = bool(os.environ.get("CI"))
+settings.register_profile("some", deadline=None, max_examples=50, derandomize=GATED)
+settings.register_profile("all", deadline=None, max_examples=100, derandomize=GATED)
 settings.register_profile("long", deadline=None, max_examples=10_000)
-settings.load_profile("gate" if os.environ.get("CI") else "explore")
+settings.load_profile("some")
 
 TURN = pytest.StashKey()
 
@@ -37,6 +39,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if config.option.all_cases and not config.option.hypothesis_profile:
+        settings.load_profile("all")
     config.stash[TURN] = rotation.turn_of(config)
     if (word := config.getoption("noise")) != "random":
         config.pluginmanager.register(FixedNoise(word))

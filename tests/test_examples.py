@@ -79,6 +79,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     assert "0.5872" in done.stdout
     assert done.stdout.count("attained, from the exact curve") == 4
     assert "ratio of the risks, closed form                       41.0000" in done.stdout
+    assert done.stdout.count("of the bound") == 5
     assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
 

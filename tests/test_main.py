@@ -325,7 +325,8 @@ def test_a_ledger_that_cannot_be_read_has_a_code_of_its_own(charged, tmp_path, c
     assert f"the ledger {place}: " in shown(capsys.readouterr().err, charged[0])
 
 
-@pytest.mark.parametrize("command", ["ledger", pytest.param("verify", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("command", ["ledger", "verify"])
 def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, command):
     path, ledger = charged
     monkeypatch.setattr(platform, "USUAL_PATIENCE", 0.1)
@@ -353,12 +354,6 @@ def test_unknown_commands_are_refused(capsys):
         main(["sign", "trips.parquet"])
     assert stopped.value.code == UNREADABLE
     assert "invalid choice" in capsys.readouterr().err
-
-
-def test_the_module_runs(released, tmp_path):
-    path = written(released, tmp_path, "parquet")
-    command = [sys.executable, "-m", "dpframe", "verify", str(path)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == SOUND
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "ledger"])

@@ -283,23 +283,6 @@ def test_sums_in_the_last_of_many_cells_do_not_leave_64_bits():
     assert last["mean"] == pytest.approx(7.3, rel=1e-3)
 
 
-def test_files_and_dask_are_released_alike(people, tmp_path):
-    query = asked(other={"region": "z"}, n=dpf.count(), total=dpf.sum("pay"))
-    facts = {"keys": KEYS, "bounds": {"pay": (0, 50)}, "privacy_unit": dpf.EACH_ROW}
-    people.to_parquet(tmp_path / "people.parquet")
-    scan = dpf.scan_parquet(tmp_path / "people.parquet")
-    dd = pytest.importorskip("dask.dataframe")
-    pytest.importorskip("dpframe.dask")
-    parts = dd.from_pandas(people.copy(), npartitions=3)
-    expected = people.dp.release(query, **NO_NOISE)
-    for frame in (scan, parts):
-        frame.dp.declare(**facts)
-        tables = frame.dp.release(query, **NO_NOISE)
-        assert list(tables) == TABLES
-        for table, released in tables.items():
-            np.testing.assert_allclose(released, expected[table], atol=0.5)
-
-
 def test_a_diagnosis_says_how_many_rows_are_in_no_table(people):
     shown = people.dp.diagnose(asked())
     numbers = np.ravel(shown.select_dtypes("number")).astype(float)

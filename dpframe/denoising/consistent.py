@@ -18,9 +18,6 @@ RIDGE = 2.0**-24  # of the average row, in Newton steps
 TRIES = 30  # of step lengths, each half or twice the one before
 SCALINGS = 2  # at the end
 CLOSE = 2.0**-40  # of the total: what sums may lack when the search ends
-FEW = 2000  # cells, for one program
-OPEN = 4  # cells of a larger table to decide on first, for each of its sums
-LEANINGS = 20  # passes over rows and columns
 NOTHING = 2.0**-24  # a cell as close to a whole number is that number
 
 
@@ -56,8 +53,6 @@ class _Point(NamedTuple):
 
 
 def _climb(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return a table whose columns have their sums, and whose rows nearly do."""
-
     def at(levels: np.ndarray) -> _Point:
         raised = table + levels[:, None]
         cells = np.maximum(raised + _levels(raised.T, columns), 0.0)
@@ -131,7 +126,6 @@ def _complete_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> 
 
 
 def _factors(sums: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return what sums are to be multiplied with: 1 where they are next to nothing."""
     return np.asarray(targets / np.where(sums > NOTHING * targets, sums, targets))
 
 
@@ -144,109 +138,47 @@ def rounded_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     up to one step, and at the price of that step from there on. No cell is negative.
     """
     floors = np.floor(table + NOTHING)
+    if not floors.size:
+        return floors
     shares = np.clip(table - floors, 0.0, 1.0)
     missing = rows - floors.sum(axis=1), columns - floors.sum(axis=0)
-    rounded = floors + _raise_cells(shares, *missing)
-    if not _has_sums(rounded, rows, columns):
-        rounded = floors + _cheapest(_beyond(floors, shares), *missing).moved
-    if not _has_sums(rounded, rows, columns):  # whatever the solver did
-        rounded = _fill_corner(floors, rows, columns)
-    return np.asarray(rounded)
+    for further in (False, True):
+        rounded = floors + _cheapest_steps(floors, shares, *missing, further=further)
+        if _has_sums(rounded, rows, columns):
+            return np.asarray(rounded)
+    return _fill_corner(floors, rows, columns)  # whatever the solver did
 
 
-class _Steps(NamedTuple):
-    """Whole steps that cells may go: which cells, up or down, at what price and how many."""
+def _cheapest_steps(
+    floors: np.ndarray, shares: np.ndarray, rows: np.ndarray, columns: np.ndarray, *, further: bool
+) -> np.ndarray:
+    """Return the cheapest whole steps of cells that change sums as given, or none.
 
-    row: np.ndarray
-    column: np.ndarray
-    signs: np.ndarray
-    prices: np.ndarray
-    most: np.ndarray
-
-
-class _Moves(NamedTuple):
-    """The cheapest changes of cells, and what one more in a sum would cost; nan: not known."""
-
-    moved: np.ndarray
-    of_rows: np.ndarray
-    of_columns: np.ndarray
-
-
-def _raise_cells(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return ones for the cells to round up. If none are allowed, sums are not the given ones.
-
-    A cell with the share f costs `(1 - f)^2 - f^2 = 1 - 2 f`. In a large table, the program decides
-    on the cells that lean neither way, and its prices of sums tell whether the others lean right.
+    A cell with the share f costs `(1 - f)^2 - f^2 = 1 - 2 f` one step up. Further, it may go any
+    number of steps up, and down to 0.
     """
-    free = np.flatnonzero(shares > NOTHING)
-    if not free.size:
-        return np.zeros(shares.shape)
-    decided = max(FEW, OPEN * sum(shares.shape))
-    lean = _leaning(shares, rows, columns) if free.size > decided else shares
-    price = 1 - 2 * shares
-    order = free[np.argsort(np.abs(lean.flat[free]), kind="stable")]
-    while True:
-        row, column = np.divmod(order[:decided], shares.shape[1])
-        left = np.divmod(order[decided:], shares.shape[1])
-        raised = np.zeros(shares.shape)
-        raised[left] = lean[left] > 0
-        ones = np.ones(row.size)
-        steps = _Steps(row, column, ones, price[row, column], ones)
-        steps_taken = _cheapest(steps, rows - raised.sum(axis=1), columns - raised.sum(axis=0))
-        gain = np.where(raised > 0, 1, -1) * (
-            steps_taken.of_rows[:, None] + steps_taken.of_columns - price
-        )
-        if (gain[left] >= -NOTHING).all():
-            return np.asarray(raised + steps_taken.moved)
-        decided *= 4
-
-
-def _leaning(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return shares plus levels of rows and columns: about as many as needed are above 0."""
-    lean = shares
-    for _ in range(LEANINGS):
-        lean = lean - _middle(lean, rows)[:, None]
-        lean = lean - _middle(lean.T, columns)
-    return lean
-
-
-def _middle(table: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return for each row what so many of its cells are above."""
-    ordered = -np.sort(-table, axis=1)
-    ordered = np.hstack([ordered[:, :1] + 1, ordered, ordered[:, -1:] - 1])
-    above = np.clip(counts, 0, table.shape[1]).astype(np.intp)
-    rows = np.arange(above.size)
-    return np.asarray((ordered[rows, above] + ordered[rows, above + 1]) / 2)
-
-
-def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
-    """Return steps of all cells: one up, any number further up, and down to 0."""
-    row, column = np.divmod(np.arange(floors.size), floors.shape[1])
-    f, ones = shares.ravel(), np.ones(shares.size)
-    signs = np.concatenate([ones, ones, -ones])
-    prices = np.concatenate([1 - 2 * f, 3 - 2 * f, 1 + 2 * f])
-    most = np.concatenate([ones, np.full(f.size, np.inf), floors.ravel()])
-    return _Steps(np.tile(row, 3), np.tile(column, 3), signs, prices, most)
-
-
-def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
-    """Return the cheapest changes of cells that change sums as given, or none where none do."""
     from scipy import optimize, sparse  # slow to import, and few releases need them
 
-    m, variables = rows.size, np.arange(steps.row.size)
-    places = np.append(steps.row, m + steps.column), np.tile(variables, 2)
-    shape = m + columns.size, variables.size
-    sums = sparse.csr_array((np.tile(steps.signs, 2), places), shape=shape)
-    margins = np.append(rows, columns)
-    ends = np.column_stack([np.zeros(variables.size), steps.most])
-    solution = optimize.linprog(
-        steps.prices, A_eq=sums, b_eq=margins, bounds=ends, method="highs-ds"
+    (m, n), f = floors.shape, shares.ravel()
+    once = sparse.vstack(
+        [sparse.kron(sparse.eye_array(m), np.ones((1, n))), sparse.kron(np.ones(m), np.eye(n))]
     )
-    moved = np.zeros((m, columns.size))
+    ones = np.ones(f.size)
+    kinds = [(1, 1 - 2 * f, ones if further else f > NOTHING)]  # sign, price, most of the steps
+    if further:
+        kinds += [(1, 3 - 2 * f, np.inf * ones), (-1, 1 + 2 * f, floors.ravel())]
+    signs, prices, most = zip(*kinds, strict=True)
+    solution = optimize.linprog(
+        np.concatenate(prices),
+        A_eq=sparse.hstack([sign * once for sign in signs]),
+        b_eq=np.append(rows, columns),
+        bounds=np.column_stack([np.zeros(f.size * len(kinds)), np.concatenate(most)]),
+        method="highs-ds",
+    )
     if solution.status != 0:
-        return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))
-    np.add.at(moved, (steps.row, steps.column), steps.signs * np.rint(solution.x))
-    return _Moves(moved, solution.eqlin.marginals[:m], solution.eqlin.marginals[m:])
+        return np.zeros(floors.shape)
+    steps = np.rint(solution.x).reshape(-1, m, n)
+    return np.asarray(np.tensordot(signs, steps, axes=1))
 
 
 def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
@@ -308,7 +240,7 @@ def consistent_tables(estimates: Mapping[Axes, object], tables: Iterable[Axes]) 
     if any(table.size == 0 for table in checked.values()):
         total = 0.0
     total = min(total, float(np.ldexp(1.0, min(1022 - exponent, 1022))))  # sums stay finite
-    raised = _from_above(small, sets, total, _with_total, nearest_table)
+    raised = _from_above(small, sets, total, onto_simplex, nearest_table)
     return {axes: np.asarray(np.ldexp(table, exponent)) for axes, table in raised.items()}
 
 
@@ -350,10 +282,6 @@ def _from_above(
     return {axes: finished[axes] for axes in sets}
 
 
-def _with_total(table: np.ndarray, total: float) -> np.ndarray:
-    return onto_simplex(table, total)
-
-
 def _apportion(table: np.ndarray, total: float) -> np.ndarray:
     return whole(table, total=int(total)).values
 
@@ -382,5 +310,4 @@ def _check_estimate(axes: Axes, table: object) -> np.ndarray:
 
 
 def _exponent(table: np.ndarray) -> int:
-    """Return the smallest power of 2 above all absolute values."""
     return int(np.frexp(np.abs(table).max(initial=0.0))[1])

@@ -267,7 +267,6 @@ def likely_rows(rows: np.ndarray, variance: float, laplace: int = 0) -> LikelyRo
 
 
 def _some(groups: int) -> slice:
-    """Return groups to fit a prior to: all, or so many, evenly spread."""
     return slice(None, None, max(groups // _FITTED, 1))
 
 
@@ -308,7 +307,6 @@ def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Scal
 
 
 def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
-    """Return by share and group the variance of a true mean, as a part of the largest."""
     return np.asarray(np.minimum(SHARES[:, None] + within * rows.inverse, 1.0))
 
 
@@ -335,7 +333,6 @@ class _Densities(NamedTuple):
 
 
 def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:
-    """Return the logarithm of the likelihood, with that of one more group."""
     spreads = rows.rows**2 * _spreads(rows, prior.within)
     densities = _Densities(*np.empty((3, *spreads.shape)))
     logs = densities.fill(noisy, spreads, prior) + np.log(prior.weights @ densities.densities)
@@ -404,7 +401,6 @@ def _risk_at(noisy: NoisyRatio, rows: np.ndarray, truth: np.ndarray) -> np.ndarr
 
 @cache
 def _normal_nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes of a quadrature of normal variables, in a column, and their weights."""
     places, weights = np.polynomial.hermite_e.hermegauss(15)
     return places[:, None], weights / weights.sum()
 

@@ -259,7 +259,6 @@ def _with_tuning_risk(values: np.ndarray, method: str, facts: Facts, options: Op
 
 
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
-    """Weigh results by their estimated risks, those of little weight left out."""
     risks = np.array([result.risk for result in usable.values()]) / facts.variance
     n = len(next(iter(usable.values())).values)
     weights = np.exp((risks.min() - risks) * n / _TEMPERATURE)
@@ -269,7 +268,6 @@ def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
 
 
 def _average(usable: dict[str, Denoised], weights: dict[str, float]) -> Denoised:
-    """Average results, with the risk that the average has."""
     if len(weights) == 1:
         return usable[next(iter(weights))]
     values = sum(weight * usable[name].values for name, weight in weights.items())

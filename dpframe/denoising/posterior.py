@@ -177,7 +177,6 @@ class _Facts(NamedTuple):
 
 
 def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
-    """Fit a prior to distinct values, if none is known, and estimate them."""
     noise, nonnegative, known, mean, loss = facts
     if known is None:
         points = grid_near(values, noise, nonnegative=nonnegative)
@@ -256,7 +255,6 @@ def _is_clear(values: np.ndarray, seen: GridLikelihoods, prior: Prior, noise: Va
 
 
 def _estimates(shares: np.ndarray, around: np.ndarray, loss: Loss) -> np.ndarray:
-    """Return means or medians of points with their probabilities, by row."""
     match loss:
         case "squared":
             return np.asarray((shares * around).sum(axis=1))

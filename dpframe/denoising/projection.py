@@ -268,7 +268,6 @@ def onto_simplex(values: np.ndarray, total: float) -> np.ndarray:
 
 
 def _risk(noisy: np.ndarray, estimates: np.ndarray, sigma: float, df: float) -> float:
-    """Stein's unbiased estimate of the mean squared error."""
     if not noisy.size:
         return math.nan
     moved = float(np.square(estimates - noisy).mean())
@@ -276,7 +275,6 @@ def _risk(noisy: np.ndarray, estimates: np.ndarray, sigma: float, df: float) -> 
 
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:
-    """Nodes by their depth, roots first."""
     n = parents.size
     ancestor = np.append(parents, -1)  # -1 reads the last element: roots stay where they are
     depths = (ancestor >= 0).astype(np.intp)

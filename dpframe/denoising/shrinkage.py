@@ -204,7 +204,6 @@ def soft_threshold(
 
 
 def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law) -> float:
-    """Return the threshold itself, in the units of the values."""
     if isinstance(threshold, str) and threshold == "universal":
         return sigma * law.distance(math.log(y.size)) if y.size else 0.0
     if isinstance(threshold, str) and threshold == "sure":

@@ -155,7 +155,6 @@ def likely_counts(
 
 
 def _levels(top: float, widths: np.ndarray) -> _Levels:
-    """Return levels up to a number, and where the prior goes from each."""
     count = max(math.ceil(math.log(max(top, 2.0) / _LEAST) / _STEP), 1)
     ends = _LEAST * np.exp(_STEP * np.arange(count + 1))
     steps = _STEP * (np.arange(count) - np.arange(count)[:, None])

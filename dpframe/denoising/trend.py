@@ -127,7 +127,6 @@ def trend_filter(
 
 
 def _penalty(penalty: object) -> float | None:
-    """Return a given penalty, or `None` where it is to be chosen."""
     if isinstance(penalty, str) and penalty == "sure":
         return None
     number = as_float(penalty)
@@ -137,7 +136,6 @@ def _penalty(penalty: object) -> float | None:
 
 
 def _best_penalty(z: np.ndarray, graph: "_Graph", *, shown: bool) -> float:
-    """Return the penalty with the smallest estimated risk, all in units of the noise."""
     best, least = 0.0, 1.0
     bar = None if shown else False
     for i in show_progress(range(_MOST), "trend filtering", _POINTS, shown=bar):
@@ -175,7 +173,6 @@ def _graph(n: int, pairs: np.ndarray, order: int) -> _Graph:
 
 
 def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return the number of connected components, and the components of the nodes."""
     from scipy.sparse import coo_array, csgraph  # slow to import
 
     joined = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
@@ -184,7 +181,6 @@ def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def _means(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the means over the nodes with the same label, by node."""
     return np.asarray((np.bincount(labels, x) / np.bincount(labels))[labels])
 
 
@@ -194,7 +190,6 @@ class _Fit(NamedTuple):
 
 
 def _fit(z: np.ndarray, graph: _Graph, penalty: float, tolerance: float) -> _Fit:
-    """Return the estimate for values that are offsets, in a unit, and its degrees of freedom."""
     x, flat = _solve(z, graph, penalty, tolerance)
     if graph.order == 0:
         regions, labels = _components(z.size, graph.pairs[flat])

@@ -110,7 +110,6 @@ class _Removed(NamedTuple):
 
 
 def _denoise(z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator) -> _Removed:
-    """Threshold on a random tree values in units of the noise."""
     wavelets = spanning_tree_wavelets(z.size, pairs, rng)
     details = wavelets.analyze(z - z.mean())  # prefix sums of a large mean would lose digits
     shrunk = soft_threshold(details, 1.0, rule)
@@ -153,7 +152,6 @@ class Wavelets(NamedTuple):
         return values
 
     def _heights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far the wavelets are above zero before their middles, and below after them."""
         a, b = self.middle - self.start, self.stop - self.middle
         return np.sqrt(b / (a * (a + b))), np.sqrt(a / (b * (a + b)))
 

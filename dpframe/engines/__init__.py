@@ -6,7 +6,6 @@ What an engine is made of: `Engine`, the functions that total parts of a frame i
 """
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 from dpframe.columns.buckets import unit_buckets
@@ -154,6 +153,8 @@ def _known_engine(frame: object) -> Engine | None:
 
 def _register_installed() -> list[str]:
     """Register what installed packages name, once; return the names of what cannot be."""
+    from importlib.metadata import entry_points  # slow, and rarely needed
+
     failed = []
     for point in entry_points(group=_INSTALLED):
         if point.value not in _REGISTERED:

@@ -47,9 +47,14 @@ class FrameReader:
             self._columns[label] = self.frame.iloc[:, self.places[label]]
         return self._columns[label]
 
+    def cells(self, label: Hashable, rows: slice) -> pd.Series:
+        """Return some rows of a column."""
+        column = self.column(label)
+        return column if range(len(column))[rows] == range(len(column)) else column.iloc[rows]
+
     def positions(self, axis: Axis, rows: slice) -> np.ndarray:
         """Return the positions of a block's rows on an axis, in a new array."""
-        return self._finders[_name(axis)](self.column(axis.column).iloc[rows])
+        return self._finders[_name(axis)](self.cells(axis.column, rows))
 
     def _prepare_search(self, axis: Axis, finders: Finders) -> Finder:
         """Prepare a search, or use one prepared for an equal dtype."""
@@ -108,12 +113,12 @@ class RowBlock:
         """Return the grid integers of a column, and a mask of what is missing."""
         key = label, grid
         if key not in self._snapped:
-            self._snapped[key] = _on_grid(self._source.column(label).iloc[self.rows], grid)
+            self._snapped[key] = _on_grid(self._source.cells(label, self.rows), grid)
         return self._snapped[key]
 
     def round_column(self, label: Hashable, grid: Grid) -> np.ndarray:
         """Return a column in steps of a grid, not clipped yet: float64, NaN for what is missing."""
-        return _round_to_grid(_numbers(self._source.column(label).iloc[self.rows], grid), grid)
+        return _round_to_grid(_numbers(self._source.cells(label, self.rows), grid), grid)
 
 
 class _Same:

@@ -5,7 +5,7 @@ several at once. Which units share a group does not matter to any of them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import count, repeat
 from operator import is_
@@ -31,6 +31,7 @@ _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
 _WORD, _BYTE, _WORD_BYTES = 64, 8, 8  # bits, and bytes of a word
+_FEW_WORDS, _MOST_WORDS = 2, 4  # of a text whose length is its own, and is that of all
 _MASKS = np.array([(1 << _BYTE * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
 """By a number of bytes, the word of which these are set: the first ones in memory."""
 _MOST = 1 << 62  # combinations that are numbered without looking at which there are
@@ -389,8 +390,8 @@ def _subtract_minimum(found: np.ndarray, low: int, high: int) -> _Codes:
 def _pack_texts(column: pd.Series) -> np.ndarray | None:
     """Give numbers to short texts of Arrow, equal to equal ones alone; `None` for other columns.
 
-    The bytes of a text are two words, and its length is in the second. What is missing has any
-    number.
+    They are the bits in which the words of texts, and their lengths, differ. What is missing has
+    any number.
     """
     if not len(column) or not lookup.is_arrow_text(column.dtype):
         return None
@@ -400,29 +401,76 @@ def _pack_texts(column: pd.Series) -> np.ndarray | None:
     _, starts, data = array.buffers()
     offsets = np.frombuffer(starts, np.int64 if pa.types.is_large_string(array.type) else np.int32)
     offsets = offsets[array.offset : array.offset + len(array) + 1]
-    longest = int(np.diff(offsets).max(initial=0))
-    if longest >= 2 * _WORD_BYTES:
+    lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
+    alike = bool((lengths == longest).all())
+    if longest > _WORD_BYTES * (_MOST_WORDS if alike else _FEW_WORDS):
         return None
     used = np.frombuffer(b"" if data is None else data, np.uint8)[offsets[0] : offsets[-1]]
-    padded = np.concatenate([used, np.zeros(2 * _WORD_BYTES, np.uint8)])
+    padded = np.concatenate([used, np.zeros(max(longest, 1) + _WORD_BYTES, np.uint8)])
+    places = range(0, max(longest, 1), _WORD_BYTES)
+    if alike:
+        return _join_bits([_words_at(padded, place, longest, len(array)) for place in places])
+    words = [np.empty(len(array), np.uint64) for _ in places]
     # the word that begins at each byte
-    words = np.ndarray((len(used) + _WORD_BYTES + 1,), "<u8", padded, strides=(1,))
-    bits = _BYTE * max(longest - _WORD_BYTES, 0)
-    first, second = np.empty((2, len(array)), np.uint64)
+    stored = np.ndarray((len(padded) - _WORD_BYTES + 1,), "<u8", padded, strides=(1,))
     for start in range(0, len(array), _BLOCK):
-        ends = offsets[start : start + _BLOCK + 1].astype(np.int64) - offsets[0]
-        places, lengths = ends[:-1], np.diff(ends)
-        rows = slice(start, start + len(places))
-        first[rows] = words[places] & _MASKS[np.minimum(lengths, _WORD_BYTES)]
-        rest = words[places + _WORD_BYTES] & _MASKS[np.maximum(lengths - _WORD_BYTES, 0)]
-        second[rows] = rest | lengths.astype(np.uint64) << np.uint64(bits)
-    codes, distinct = pd.factorize(first)
-    bits += (2 * _WORD_BYTES - 1).bit_length()
-    others = second.view(np.int64)
-    if len(distinct) >= 1 << _WORD - 1 - bits:
-        others, distinct = pd.factorize(second)
-        bits = len(distinct).bit_length()
-    return np.asarray(codes << bits | others)
+        rows = slice(start, start + _BLOCK)
+        begin, length = offsets[:-1][rows].astype(np.int64) - offsets[0], lengths[rows]
+        for place, word in zip(places, words, strict=True):
+            word[rows] = stored[begin + place] & _MASKS[np.clip(length - place, 0, _WORD_BYTES)]
+    return _join_bits([*words, lengths.astype(np.uint64)])
+
+
+def _words_at(padded: np.ndarray, place: int, length: int, rows: int) -> np.ndarray:
+    """Read the words at a place of texts of so many bytes each."""
+    stored = np.ndarray((rows,), "<u8", padded, place, strides=(length,))
+    words: np.ndarray = stored & _MASKS[min(length - place, _WORD_BYTES)]
+    return words
+
+
+def _join_bits(words: list[np.ndarray]) -> np.ndarray | None:
+    """Join the bits in which rows differ; words with too many of them get numbers first."""
+    differing = [_differing_bits(word) for word in words]
+    numbered = _FEW_WORDS * len(words[0]).bit_length()
+    fits = numbered + sum(map(int.bit_count, differing[_FEW_WORDS:])) < _WORD
+    for at, word in enumerate(words):
+        if sum(map(int.bit_count, differing)) < _WORD:
+            break
+        if not fits:
+            return None
+        words[at] = pd.factorize(word)[0].view(np.uint64)
+        differing[at] = _differing_bits(words[at])
+    moves: list[tuple[np.ndarray, np.uint64, int]] = []
+    used = 0
+    for word, bits in zip(words, differing, strict=True):
+        for run in _runs(bits):
+            moves.append((word, np.uint64(run), used - _lowest(run)))
+            used += run.bit_count()
+    joined = np.zeros(len(words[0]), np.uint64)
+    for start in range(0, len(joined), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        for word, mask, up in moves:
+            part = word[rows] & mask
+            shift = np.left_shift if up > 0 else np.right_shift
+            joined[rows] |= shift(part, np.uint64(abs(up)), out=part)
+    return joined.view(np.int64)
+
+
+def _runs(bits: int) -> Iterator[int]:
+    """Go through bits that stand side by side, from the lowest."""
+    while bits:
+        run = bits & ~(bits + (1 << _lowest(bits)))
+        yield run
+        bits -= run
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
+
+
+def _differing_bits(word: np.ndarray) -> int:
+    return int(np.bitwise_or.reduce(word) ^ np.bitwise_and.reduce(word))
 
 
 def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:

@@ -121,7 +121,6 @@ def combine(
 
 
 def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.DataFrame:
-    """Return the combination with its error and interval, within what is possible."""
     estimate = sum(_sum_of_cells(table) for table in tables)
     sampled = _variance_of_sample(tables) if sampling else 0.0
     cells = []
@@ -177,7 +176,6 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
 
 
 def _sum_of_cells(table: Weighed) -> float:
-    """Add up cells by their weights."""
     return float(sum(np.where(w == 0, 0.0, w * own.values).sum() for w, own in table.parts()))
 
 
@@ -187,7 +185,6 @@ def _has_unknown(table: Weighed) -> bool:
 
 
 def _possible(table: Weighed) -> np.ndarray:
-    """Return what is possible for the sum of the cells of a table."""
     possible = np.zeros(2)
     for weights, column in zip(table.weights.T, table.release.columns, strict=True):
         some = weights[weights != 0]
@@ -197,7 +194,6 @@ def _possible(table: Weighed) -> np.ndarray:
 
 
 def _weigh_tables(released: Mapping[Any, pd.DataFrame], weights: Any) -> list[Weighed]:
-    """Weigh the cells of the tables of a dict."""
     if not isinstance(weights, Mapping) or not weights:
         raise _no_tables(released, weights)
     names = [_table_named(released, name) for name in weights]
@@ -236,7 +232,6 @@ def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryErro
 
 
 def _weigh(released: pd.DataFrame, weights: Weights) -> list[Weighed]:
-    """Return the releases of a table with the weights of their cells."""
     shown = look(released)
     shown.certificate.require_numbers()
     check_whole(shown, "combine")
@@ -353,7 +348,6 @@ def _estimate_frame(
 
 
 def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
-    """Return the sum of the noises of one release, and their law."""
     noise, rows, parts = source
     errors = {block: _norm(part) for block, part in parts.items()}
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
@@ -365,7 +359,6 @@ def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
 
 
 def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
-    """Weights in the shape of the released frame."""
     if isinstance(weights, pd.DataFrame | pd.Series) and ATTRIBUTE in weights.attrs:
         rule = "weights must be numbers by cell, {'A': 1, 'B': -1}, got a released frame"
         way_out = (
@@ -404,7 +397,6 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
 
 
 def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float]) -> pd.DataFrame:
-    """Weights of the only released column."""
     if released.shape[1] != 1 or not isinstance(weights, pd.Series | Mapping):
         rule = (
             f"weights must be a frame by row and column: {list(released.columns)!r} were released"

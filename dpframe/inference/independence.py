@@ -89,7 +89,6 @@ class NoisyTable:
         return float(self._statistics(self.counts))
 
     def _statistics(self, tables: np.ndarray) -> np.ndarray:
-        """Return X of one table or of several."""
         rows = np.maximum(tables.sum(-1, keepdims=True), _LEAST)
         columns = np.maximum(tables.sum(-2, keepdims=True), _LEAST)
         whole = np.maximum(tables.sum((-2, -1), keepdims=True), 1.0)
@@ -212,7 +211,6 @@ def independence(
 
 
 def _noise_of(release: Release, place: int) -> CellNoise:
-    """Return the noise of the cells, if they are counts with noise of their own."""
     check_not_selected(release, "independence")
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]

@@ -302,7 +302,6 @@ def _ends_by_row(
 def _ends_of_total(
     values: pd.Series, column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool
 ) -> Ends:
-    """Return the ends of the intervals of counts or sums."""
     width = half_width(
         column.noise,
         column.deviations,
@@ -325,7 +324,6 @@ def _ends_of_total(
 def _sampled_count(
     column: pd.Series, count: column_parts.ColumnPart, width: Value, level: float
 ) -> Ends:
-    """Return the ends of intervals of expected counts."""
     values = known_numbers(column).astype(np.float64)
     low, high = samples.count_ends((values, values), width, error_of(count), level)
     if not count.integer:
@@ -362,7 +360,6 @@ def check_no_intervals_beside(shown: Shown, what: str) -> None:
 
 
 def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
-    """Return the standard errors of the cells of one release."""
     columns = []
     for column in release.columns:
         errors = np.broadcast_to(error_of(column), len(released))
@@ -565,7 +562,6 @@ class Asked(NamedTuple):
 def _bars_of(
     released: pd.DataFrame, release: Release, asked: Sequence[Asked], *, sampling: bool
 ) -> pd.DataFrame:
-    """Return the intervals of the cells of one release, by column as asked for."""
     mechanism = release.noise
     groups = mechanism.drawn_together(release.query.cells)
     columns: list[np.ndarray | ExtensionArray] = []
@@ -590,7 +586,6 @@ def _bars_of(
 def _ends_of_chosen(
     values: pd.Series, column: column_parts.ColumnPart, mechanism: NoiseRecord, asked: Asked
 ) -> Sides:
-    """Return the ends of the intervals of cells that were published or chosen for their size."""
     numbers, noise = known_numbers(values), column.noise
     if noise is None:
         raise TypeError(f"{column.name} was not measured cell by cell")
@@ -612,7 +607,6 @@ def possible_of(column: column_parts.ColumnPart) -> tuple[float, float]:
 
 
 def _possible(ends: tuple[Any, Any], column: column_parts.ColumnPart) -> Ends:
-    """Return the ends of the intervals of totals within what is possible."""
     if not column.form.is_total or possible_of(column)[0] < 0:
         return ends
     if column.times is None:

@@ -90,7 +90,6 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
 
 
 def _source(tables: Sequence[Weighed]) -> NoiseSource:
-    """Return what the noise of one release adds to a sum, as deviations by block."""
     table, *others = tables
     release = table.release
     rows = release.query.cells
@@ -165,7 +164,6 @@ def _errors_of_sums(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, n
 
 
 def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
-    """Add up by layer: tables share those of the columns that they share."""
     sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     for table in tables:
@@ -232,7 +230,6 @@ def check_sampled(release: Release, columns: list[ColumnPart], *, across: bool =
 
 
 def _check_independent(release: Release, *, across: bool) -> None:
-    """Refuse rows of which one unit may have several: these are not drawn independently."""
     caps = release.privacy_unit.caps
     whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
     if caps.single_row or (caps.max_rows_per_group == 1 and not whole):

@@ -90,8 +90,6 @@ def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np
 
 
 def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.ndarray]:
-    """Return the test of quotients, given as angles: those up to 0 are not rejected."""
-
     def excess(t: np.ndarray, rows: Rows) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
         top, bottom = a * quotient.top[rows], b * quotient.bottom[rows]

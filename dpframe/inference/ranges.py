@@ -124,7 +124,6 @@ def _values(found: Distribution, read: Read, release: Release) -> list[Any]:
 
 
 def _numbers(edges: pd.Index) -> np.ndarray:
-    """Return edges as numbers: times in microseconds from the first one."""
     if edges.dtype.kind not in "mM":
         return np.asarray(edges, np.float64)
     counted = np.array([microseconds(edge) for edge in edges])
@@ -132,14 +131,12 @@ def _numbers(edges: pd.Index) -> np.ndarray:
 
 
 def _like(edges: pd.Index, numbers: np.ndarray) -> Any:
-    """Return numbers as what edges are."""
     if edges.dtype.kind not in "mM":
         return numbers
     return edges[0] + pd.to_timedelta(np.rint(numbers).astype(np.int64), unit="us").as_unit("us")
 
 
 def _index(groups: pd.Index | None, read: Read) -> pd.Index:
-    """Return the index: the quantiles in every group; of a single one, the groups."""
     if read.scalar:
         return pd.RangeIndex(1) if groups is None else groups
     if groups is None:
@@ -151,7 +148,6 @@ def _index(groups: pd.Index | None, read: Read) -> pd.Index:
 
 
 def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
-    """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
     return quantile_part(label, values_part(label, (first, last)))
 

@@ -107,7 +107,6 @@ def passes(opened: Opened, label: str, cut: CutPart) -> np.ndarray:
 
 
 def _parts(opened: Opened, label: str) -> list[tuple[Release, ColumnPart]]:
-    """Return what each release says about a column."""
     place = [part.label for part in opened.table.released].index(label)
     return [(release, release.columns[place]) for release in opened.certificate.releases]
 
@@ -140,7 +139,6 @@ def _noise_of_its_own(release: Release, column: ColumnPart) -> bool:
 
 
 def _is_apart(opened: Opened, label: str, judge: str) -> bool:
-    """Whether the noises of two columns are independent."""
     pairs = zip(_parts(opened, label), _parts(opened, judge), strict=True)
     return all(_are_apart(release, one, other) for (release, one), (_, other) in pairs)
 

@@ -154,7 +154,8 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
 
     t is the mean of all cells together, moved toward that of a cell as far as the squares of D
     exceed their noise by a standard error. Numbers of rows shrink toward each other by their spread
-    beyond noise, and their inverses are nearly unbiased, to the second order.
+    beyond noise, and their inverses are nearly unbiased, to the second order. So is the product of
+    the noise in t, which a cell moved, and in its number of rows.
     """
     statistic, totals = column.statistic, column.totals
     quotient = statistic.quotient(totals)
@@ -167,7 +168,8 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
         moved = totals.noise(quotient.apart(t))
         return top - t * rows, moved, np.square(norm(moved.values()))
 
-    off, _, variance = apart(pooled)
+    off, moved, variance = apart(pooled)
+    shared = _covariance(noise_of_rows, moved)
     squares = _at_least(rows**2 - np.square(norm(noise_of_rows.values())), noise_of_rows)
     alike = np.broadcast_to(variance, top.shape)
     noise = np.broadcast_to(np.square(norm(noise_of_rows.values())), top.shape)
@@ -175,10 +177,13 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
     if not _spread(rows[used] ** 2, noise[used], _RESOLVED):
         spread = 0.0
     own = _share(spread * squares, variance)
-    t = np.clip(pooled + own * off / np.sqrt(squares), first, last)
+    reached = pooled + own * off / np.sqrt(squares)
+    t = np.clip(reached, first, last)
     off, moved, variance = apart(t)
-    inverse, doubt, beta = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
-    values = statistic.place(t + inverse * off)
+    inverse, share, doubt, beta = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
+    own = np.where(t == reached, own, 0.0)
+    bias = own * (1 - share * own) * shared * inverse / np.sqrt(squares)
+    values = statistic.place(t + inverse * off + bias)
     deviations = {b: inverse * statistic.unit * part for b, part in moved.items()}
     unit = statistic.unit
     return Linear(values, deviations, inverse * unit * off, doubt, beta / unit if unit else 0.0)
@@ -188,6 +193,11 @@ def _spread(squares: np.ndarray, variances: np.ndarray, errors: float = 1.0) -> 
     """Return how far a sum of squares is beyond that of noise and some standard errors of it."""
     clear = errors * np.sqrt(_SPREAD_OF_SQUARES * np.square(variances).sum())
     return max(float((squares - variances).sum() - clear), 0.0)
+
+
+def _covariance(one: Mapping[str, Value], other: Mapping[str, Value]) -> np.ndarray:
+    products = (one[block] * other[block] for block in one if block in other)
+    return np.asarray(sum(products, start=np.zeros(1)))
 
 
 def _at_least(squares: np.ndarray, noise: dict[str, Value]) -> np.ndarray:
@@ -207,9 +217,12 @@ def _inverse_of_rows(
     off: np.ndarray,
     moved: dict[str, Value],
     used: np.ndarray,
-) -> tuple[np.ndarray, float, float]:
-    """Return inverses of numbers of rows, uncorrelated with D, how far all may be off, and beta."""
-    shared = sum((noise[block] * moved[block] for block in noise), start=np.zeros(1))
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Return inverses of numbers of rows, uncorrelated with D; which part of each is its own.
+
+    Then how far all may be off, and beta.
+    """
+    shared = _covariance(noise, moved)
     own = np.square(norm(moved.values()))
     beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
     numbers = rows - beta * off
@@ -224,4 +237,4 @@ def _inverse_of_rows(
     numbers = np.maximum(middle + share * (numbers - middle), np.maximum(np.sqrt(variance), 1.0))
     error = variance / numbers**2
     inverse = (1 - error / (1 + 2 * error)) / numbers
-    return inverse, doubt, float(np.broadcast_to(beta, numbers.shape)[used].mean())
+    return inverse, share, doubt, float(np.broadcast_to(beta, numbers.shape)[used].mean())

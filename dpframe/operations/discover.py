@@ -6,7 +6,7 @@ It is the one release whose rows are a result, as its counts are: dtype and orde
 nothing besides.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,7 @@ from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, FeaturePart, NoisePart
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
-from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
+from dpframe.certificates.parts import GroupingPart, QueryPart
 from dpframe.checker.rounds import LabelRound, require_together, worst_labels
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -29,7 +29,7 @@ from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationErr
 from dpframe.frozen import frozen
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, rules_of_groups, text_of
 from dpframe.plan.designs import allowance_of, allowance_of_look, candidates
@@ -48,7 +48,7 @@ from dpframe.privacy.threshold import (
 )
 from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.tasks import Axis, LabelAxis, LabelTask
+from dpframe.queries.tasks import LabelAxis, LabelTask
 from dpframe.statistics.form import ROWS
 from dpframe.strategies import MECHANISMS
 
@@ -103,24 +103,9 @@ class Labels(Operation):
     others: tuple["Labels", ...] = ()
 
     @property
-    def words(self) -> str:
-        """What is asked, in words."""
-        return self.wanted.words
-
-    @property
     def tasks(self) -> Sequence[LabelTask]:
         """What the engine is asked first."""
         return [self.task]
-
-    @property
-    def caps(self) -> tuple[Caps, ...]:
-        """What of a unit counts."""
-        return (Caps(groups=self.task.most, rows_per_group=1) if self.task.unit else ROW_CAPS,)
-
-    @property
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """There are no groups yet."""
-        return {}
 
     def outlook_table(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""
@@ -185,9 +170,7 @@ class Labels(Operation):
             found += _in_round(published, number)
         return found
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate but for the number of labels and the ledger."""
         axes, counts = self.wanted.axes, self.wanted.counts
         groupings = (GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes)
@@ -295,6 +278,7 @@ def plan_labels(
     engine.check(frame, wanted.labels)
     names = _candidates(mechanism)
     task = label_task(declaration, wanted)
+    caps = Caps(groups=task.most, rows_per_group=1) if task.unit else ROW_CAPS
     extra = _most_extra(declaration.ledger, wanted.extra_delta)
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
@@ -322,6 +306,9 @@ def plan_labels(
             mechanism=name,
             spend=spend,
             loss=threshold.loss,
+            words=wanted.words,
+            caps=(caps,),
+            axes={},  # there are no groups yet
             wanted=wanted,
             task=task if wanted.counts else replace(task, weights=threshold.weights),
             threshold=threshold,

@@ -13,8 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import pandas as pd
 
@@ -52,11 +51,11 @@ from dpframe.privacy.pots import Pots
 from dpframe.queries.tasks import Axis, LabelTask, Task
 from dpframe.sources.manifest import FileId
 
-try:  # once, at import: nothing may fail between charge and release
-    VERSION = version("dpframe")
-    LIBRARY = f"dpframe {VERSION}"
-except PackageNotFoundError:  # a source tree that is not installed
-    VERSION, LIBRARY = "0+unknown", "dpframe"
+VERSION = "0.1.0"
+
+
+Certifier: TypeAlias = Callable[[Any, LedgerPart | None], Any]
+"""Certifies what was drawn, with what a ledger says of its charge."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -75,6 +74,12 @@ class Operation(ABC):
         How the amount was given.
     loss
         What the release costs.
+    words
+        What is asked, in words.
+    caps
+        What is kept of a unit, by table.
+    axes
+        The groups of each query, by its name.
     source
         What a ledger keeps of the source; `None`: it was not looked at yet.
     files
@@ -86,28 +91,16 @@ class Operation(ABC):
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
+    words: str
+    caps: tuple[Caps, ...]
+    axes: Mapping[Hashable, Sequence[Axis]]
     source: SourceFacts | None = None
     files: tuple[FileId, ...] | None = None
 
     @property
     @abstractmethod
-    def words(self) -> str:
-        """What is asked, in words."""
-
-    @property
-    @abstractmethod
     def tasks(self) -> Sequence[Task | LabelTask]:
         """What an engine may be asked: all that is read."""
-
-    @property
-    @abstractmethod
-    def caps(self) -> tuple[Caps, ...]:
-        """What is kept of a unit, by table."""
-
-    @property
-    @abstractmethod
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of each query, by its name."""
 
     @abstractmethod
     def outlook_table(self) -> pd.DataFrame:
@@ -126,9 +119,7 @@ class Operation(ABC):
         """Draw noise, or select: what comes out may be published."""
 
     @abstractmethod
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[Any, LedgerPart | None], Any]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write all of the certificate that is known before there are values."""
 
     def useless(self) -> CalibrationError | None:
@@ -206,7 +197,7 @@ class Operation(ABC):
         """
         loss = self.loss
         return {
-            "library": LIBRARY,
+            "library": f"dpframe {VERSION}",
             "release_id": entry.release_id,
             "released_at": entry.released_at,
             "testing": context.is_test,

@@ -26,7 +26,7 @@ from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
 from dpframe.queries.edges import Grid, moment_of
-from dpframe.queries.tasks import Axis, Cells, KeyAxis, LabelTask, Task, Term
+from dpframe.queries.tasks import Cells, KeyAxis, LabelTask, Task, Term
 
 _PROBE = "\0probe"
 _INNER = range(1, 8)
@@ -80,14 +80,9 @@ def recognized(task: Task, noisy: NoisyDesign, neighboring: Neighboring) -> Reco
         cells.margins,
         cells.size,
         task.inner,
-        cells.chosen is None and all(map(_takes_all, task.groups.axes)),
+        cells.chosen is None and all(axis.hidden or axis.rest for axis in task.groups.axes),
     )
     return Recognized((facts, noisy), partial(measured_of, facts, noisy))
-
-
-def _takes_all(axis: Axis) -> bool:
-    """Whether every value of a column has a place on its axis."""
-    return axis.hidden or axis.rest
 
 
 def measured_of(facts: ReadFacts, noisy: NoisyDesign) -> Measured:

@@ -1,7 +1,7 @@
 """Quantiles that are selected among public bins, in place of being read off noisy numbers."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -15,7 +15,7 @@ from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import quantile_part
 from dpframe.certificates.mechanism_parts import SelectionPart
-from dpframe.certificates.parts import LedgerPart, QueryPart
+from dpframe.certificates.parts import QueryPart
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -26,7 +26,7 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, grouping_of, rules_of_groups, text_of, values_of
 from dpframe.plan.cells import cells_of, with_inner
@@ -35,7 +35,6 @@ from dpframe.plan.designs import allowance_of
 from dpframe.plan.tables import caps_of, reach_in
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.laws import LAPLACE
-from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import (
     GEOMETRIC,
     SELECT,
@@ -47,7 +46,7 @@ from dpframe.privacy.selection import (
 from dpframe.queries.binned import LEVEL, MOST_BINS, Quantile, check_selectable, intervals_between
 from dpframe.queries.binned import bins_of as bins_asked
 from dpframe.queries.edges import Grid, edges_of
-from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 
 _SELECTED = (
     "No noise was added: values were selected, independently in different groups, and one after "
@@ -95,8 +94,6 @@ class SelectedQuantiles(Operation):
         The column that is released.
     bins
         What is selected among.
-    limits
-        What is kept of a unit.
     selection
         The selections, with their noise.
     """
@@ -105,25 +102,14 @@ class SelectedQuantiles(Operation):
     groups: Cells
     column: OutputColumn
     bins: Bins
-    limits: Caps
     selection: Selection
-
-    @property
-    def words(self) -> str:
-        """What is asked, in words."""
-        return self.query.words
-
-    @property
-    def caps(self) -> tuple[Caps, ...]:
-        """What is kept of a unit."""
-        return (self.limits,)
 
     @property
     def task(self) -> Task:
         """What the engine is asked: the rows by group and bin, where caps see the groups alone."""
         cells, where = with_inner(self.groups, self.bins.axis), self.query.condition
         unit, inner = self.declaration.unit_columns, len(self.bins.axis)
-        return Task(cells, (Term("rows"),), where, unit, self.limits, inner=inner)
+        return Task(cells, (Term("rows"),), where, unit, self.caps[0], inner=inner)
 
     @property
     def tasks(self) -> Sequence[Task]:
@@ -159,11 +145,6 @@ class SelectedQuantiles(Operation):
         rows = self.selection.scales[0] / first.b * math.log(items / (1 - level))
         return [rows if first.at == at else math.nan for at in range(len(self.query.quantiles))]
 
-    @property
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups, and the bins that are selected among."""
-        return {SINGLE: (*self.groups.axes, self.bins.axis)}
-
     def outlook_table(self) -> pd.DataFrame:
         """One row per quantile: how far off it may be."""
         table = {"mechanism": self.mechanism, "rank_error_95": self.rank_errors(), **self.outlook()}
@@ -178,7 +159,7 @@ class SelectedQuantiles(Operation):
         found = worst_selection(
             GEOMETRIC,
             [Selected(step.a, step.b, step.level, scale) for step, scale in pairs],
-            self.limits,
+            self.caps[0],
             self.groups.size,
             self.declaration.neighboring,
             always=not has_unit and not self.groups.axes and not filtered,
@@ -195,9 +176,7 @@ class SelectedQuantiles(Operation):
         """Select parts of bins."""
         return select_parts(exact, self.selection, self.bins.parts, context)
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate but for values and ledger."""
         query, column, cells = self.query, self.column, self.cells
         (values,) = values_of(column)
@@ -207,7 +186,7 @@ class SelectedQuantiles(Operation):
         )
         record = Release(
             **self.promise(entry, witness, context),
-            privacy_unit=self.unit_part(self.limits),
+            privacy_unit=self.unit_part(self.caps[0]),
             query=QueryPart(
                 name=None,
                 words=query.words,
@@ -289,11 +268,13 @@ def plan_quantiles(
         mechanism=SELECT,
         spend=spend,
         loss=PrivacyLoss(epsilon=epsilon),
+        words=query.words,
+        caps=(caps,),
+        axes={SINGLE: (*groups.axes, bins.axis)},
         query=query,
         groups=groups,
         column=column,
         bins=bins,
-        limits=caps,
         selection=chosen,
     )
     engine.check(frame, plan.columns)

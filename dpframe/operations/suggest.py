@@ -5,7 +5,6 @@ and errors are computed from what came out.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Self, assert_never, get_args
@@ -23,7 +22,7 @@ from dpframe.engines.declared import SINGLE
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import OutputColumn
@@ -44,7 +43,7 @@ from dpframe.queries.suggestions import (
     dropped_rows,
     sizes_of,
 )
-from dpframe.queries.tasks import Axis, SizeKind
+from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
@@ -58,12 +57,6 @@ class Suggestion(PlannedTables):
     """A histogram from which caps or bounds are suggested."""
 
     facts: CapErrors | BoundErrors
-    groups: Sequence[Axis]
-
-    @property
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of the later query."""
-        return {SINGLE: self.groups}
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Refuse to denoise what errors are predicted from."""
@@ -80,9 +73,7 @@ class Suggestion(PlannedTables):
         }
         return pd.DataFrame(columns, table.cells.index)
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[Any, LedgerPart | None], pd.DataFrame]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate of the histogram, to which errors are added."""
         certify = super().certifier(entry, witness, context)
 
@@ -116,7 +107,7 @@ def plan_suggestion(
         case _:
             assert_never(search)
     tables = plan_tables(frame, declaration, queries, spend, mechanism, look=True)
-    own = {"facts": facts, "groups": groups}
+    own = {"facts": facts, "axes": {SINGLE: groups}}  # those of the later query
     return Suggestion.of(tables.plan, declaration, engine, several=tables.several, **own)
 
 

@@ -1,7 +1,7 @@
 """Tables of known groups: counts, sums and whatever else is decoded from noisy totals."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Self, cast, get_args
 
@@ -27,7 +27,7 @@ from dpframe.inference.intervals import SharedNoise, unknown_cells
 from dpframe.inference.intervals import half_width as width_of
 from dpframe.inference.ranges import least_squares
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.pipeline import Certifier, Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.options import NO_AIM, Aim, Usefulness, Within
@@ -37,7 +37,6 @@ from dpframe.plan.joining import Joining, NamedTables
 from dpframe.plan.plan import Excess, Plan, plan_joined
 from dpframe.plan.tables import Table, TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.neighbors import Caps
 from dpframe.progress import show_progress
 from dpframe.queries.edges import durations, moments
 from dpframe.queries.of_columns import several_rows
@@ -177,40 +176,28 @@ class PlannedTables(Operation):
     def of(
         cls, plan: Plan, declaration: Declaration, engine: Engine, *, several: bool, **more: Any
     ) -> Self:
-        """Make a plan ready to be released; a subclass has more fields."""
+        """Make a plan ready to be released; a subclass has more fields, or axes of its own."""
+        axes: dict[Hashable, dict[Axis, None]] = {}  # which tables of margins share
+        for key, table in plan.tables.items():
+            axes.setdefault(name_of(key), {}).update(dict.fromkeys(table.groups.axes))
+        given: dict[str, Any] = {"axes": {name: list(own) for name, own in axes.items()}, **more}
         return cls(
             declaration=declaration,
             engine=engine,
             mechanism=plan.mechanism,
             spend=plan.spend,
             loss=plan.loss,
+            words=plan.words,
+            caps=tuple(table.caps for table in plan.tables.values()),
             plan=plan,
             several=several,
-            **more,
+            **given,
         )
-
-    @property
-    def words(self) -> str:
-        """What is asked, in words."""
-        return self.plan.words
 
     @cached_property
     def tasks(self) -> Sequence[Task]:
         """What is totaled: the same is checked."""
         return [table.task(noisy.needs) for table, noisy in self.plan.designs.items()]
-
-    @property
-    def caps(self) -> tuple[Caps, ...]:
-        """What is kept of a unit, by table."""
-        return tuple(table.caps for table in self.plan.tables.values())
-
-    @property
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of each query, by its name; tables of margins share them."""
-        axes: dict[Hashable, dict[Axis, None]] = {}
-        for key, table in self.plan.tables.items():
-            axes.setdefault(name_of(key), {}).update(dict.fromkeys(table.groups.axes))
-        return {name: list(shared) for name, shared in axes.items()}
 
     @property
     def spends_all(self) -> bool:
@@ -285,9 +272,7 @@ class PlannedTables(Operation):
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
-    def certifier(
-        self, entry: Entry, witness: Witness, context: Context
-    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
+    def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificates of all tables but for values and ledger."""
         plan, tables, how = self.plan, self.plan.tables, self.denoisings
         joint = len(tables) > 1
@@ -418,9 +403,9 @@ def _frame_of(
 
 def _without(values: np.ndarray | ExtensionArray, hidden: np.ndarray) -> Any:
     """Leave out some values of a column."""
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return np.where(hidden, np.nan, values)
-    return pd.Series(values).mask(hidden).array
+    return pd.Series(values).mask(hidden).array  # of times
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

@@ -12,13 +12,11 @@ once `gaussian_delta`, an upper bound of the curve without cancellation, finds t
 
 import math
 import sys
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
-from dpframe.context import Context
 from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import (
     Amount,
@@ -31,7 +29,7 @@ from dpframe.privacy.amounts import (
 )
 from dpframe.privacy.half_widths import half_step, normal_quantile
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise import Curve, half, integer_noise
+from dpframe.privacy.noise import Curve, half
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.privacy.normal import (
     end_of_log_tail,
@@ -54,14 +52,6 @@ class Gaussian(Law):
     norm = 2
     needs_delta = True
     curve = GAUSSIAN_CURVE
-
-    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
-        """Draw each coordinate on its own."""
-        return [integer_noise(self.curve, scale, size, context) for scale in scales]
-
-    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
-        """Draw independent noise of so many scales."""
-        return integer_noise(self.curve, scales, len(scales), context)
 
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
         """Return `Phi(-(m - 1/2) / scale)`: the half is the rounding."""

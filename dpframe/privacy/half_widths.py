@@ -247,19 +247,10 @@ class Terms(NamedTuple):
             return _half_width(self, level, law) * self.unit
 
 
-class OneNoise(NamedTuple):
-    """One noise, the same for all rows: its block, what an integer moves, and roundings beside."""
+class KnownNoises(NamedTuple):
+    """Noises that are known one by one, the same for all rows: their half-width."""
 
-    block: str
-    step: float
-    roundings: np.ndarray
-
-
-class KnownTerms(NamedTuple):
-    """Noises that are known one by one, the same for all rows, and roundings beside."""
-
-    terms: Terms
-    roundings: np.ndarray
+    half_width: float
 
 
 class TwoNoises(NamedTuple):
@@ -273,11 +264,11 @@ class Others(NamedTuple):
     """Noises of which no more is known than deviations and largest steps."""
 
 
-Form: TypeAlias = OneNoise | KnownTerms | TwoNoises | Others
+Form: TypeAlias = KnownNoises | TwoNoises | Others
 """How the noises of a sum are known."""
 
 
-def form_of(noise: NoiseSum, level: float, law: Law, bounded: int) -> Form:
+def form_of(noise: NoiseSum, level: float, law: IntegerLaw, bounded: int) -> Form:
     """Tell how the noises of a sum are known.
 
     Parameters
@@ -296,13 +287,16 @@ def form_of(noise: NoiseSum, level: float, law: Law, bounded: int) -> Form:
     if terms and all(own.values()):  # of so large an epsilon that floats know no noise
         if noise.terms is None and len(terms) == 1:
             ((block, part),) = terms.items()
-            return OneNoise(block, float(np.abs(part[0]) / own[block]), roundings)
+            step = float(np.abs(part[0]) / own[block])
+            width = step * law.half_width(noise.scales[block], level)
+            return KnownNoises(width + rounded_width(roundings, level))
         if noise.terms is not None or len(terms) > bounded:
             steps = np.concatenate([part / own[block] for block, part in terms.items()])
             scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
             known = Terms.of(steps, np.concatenate(scales))
             if known.is_quick(level):
-                return KnownTerms(known, roundings)
+                width = known.half_width(level, law)
+                return KnownNoises(width + rounded_width(roundings, level))
     pair = noise.pair(law.standard_deviation)
     return Others() if pair is None else TwoNoises(*pair)
 

@@ -13,13 +13,11 @@ from types import EllipsisType
 
 import numpy as np
 
-from dpframe.context import Context
 from dpframe.privacy.amounts import rho_of_laplace, rho_of_pure
 from dpframe.privacy.gaussian import GAUSSIAN
 from dpframe.privacy.half_widths import (
-    KnownTerms,
+    KnownNoises,
     Noises,
-    OneNoise,
     Others,
     Rows,
     ShareSteps,
@@ -28,12 +26,11 @@ from dpframe.privacy.half_widths import (
     form_of,
     half_step,
     is_share_quick,
-    rounded_width,
     share_holds,
     solve_tails,
 )
 from dpframe.privacy.law import IntegerLaw, Law
-from dpframe.privacy.noise import Curve, exact_decimals, integer_noise
+from dpframe.privacy.noise import Curve, exact_decimals
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
 
 _ROOT2 = math.sqrt(2)
@@ -82,14 +79,6 @@ class Laplace(IntegerLaw):
     title = "Laplace"
     curve = LAPLACE_CURVE
 
-    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
-        """Draw each coordinate on its own."""
-        return [integer_noise(self.curve, scale, size, context) for scale in scales]
-
-    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
-        """Draw independent noise of so many scales."""
-        return integer_noise(self.curve, scales, len(scales), context)
-
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
         """Return `q^m / (1 + q)` for m >= 1, and `1 - q^(1 - m) / (1 + q)` below."""
         above = np.greater_equal(m, 1)
@@ -132,11 +121,8 @@ class Laplace(IntegerLaw):
         3.0
         """
         match form_of(noise, level, self, _FEW):
-            case OneNoise(block, step, roundings):
-                width = step * self.half_width(noise.scales[block], level)
-                return width + rounded_width(roundings, level)
-            case KnownTerms(terms, roundings):
-                return terms.half_width(level, self) + rounded_width(roundings, level)
+            case KnownNoises(width):
+                return width
             case TwoNoises(steps, scales):
                 return integer_pair_half_width(steps, scales, level)
             case Others():

@@ -18,7 +18,7 @@ from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.frozen import frozen
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
-from dpframe.privacy.noise import check_scale
+from dpframe.privacy.noise import Curve, check_scale, integer_noise
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.privacy.sensitivity import Inside, Norm
 
@@ -53,6 +53,8 @@ class Law(ABC):
         Whether the cost of what moves is convex, a "norm", or crosses "stairs".
     needs_delta
         Whether an epsilon allows noise of this law only beside a delta.
+    curve
+        The density of a law whose coordinates are drawn one by one from it; others have none.
     """
 
     __slots__ = ()
@@ -62,6 +64,7 @@ class Law(ABC):
     inside: Inside = "sum"
     shape: Literal["norm", "stairs"] = "norm"
     needs_delta: bool = False
+    curve: Curve
 
     def __repr__(self) -> str:
         """Return the name."""
@@ -86,9 +89,9 @@ class Law(ABC):
         """
         return self._draw(scales, size, context)
 
-    @abstractmethod
     def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
-        """Draw the noise of a group, as `draw`."""
+        """Draw the noise of a group, as `draw`: of a curve, each coordinate on its own."""
+        return [integer_noise(self.curve, scale, size, context) for scale in scales]
 
     def loss(self, moved: int, scale: float) -> Fraction:
         """Return what it costs that a coordinate moves by so many integers, its scale above 0.
@@ -118,7 +121,6 @@ class Law(ABC):
         """The law that very wide noise of this one is next to."""
         return self
 
-    @abstractmethod
     def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each.
 
@@ -127,6 +129,7 @@ class Law(ABC):
         CalibrationError
             If a scale is out of range.
         """
+        return integer_noise(self.curve, scales, len(scales), context)
 
     def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return the most that movement may add up to, 0 where the law has no noise for it."""

@@ -33,16 +33,14 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.gaussian import GAUSSIAN
 from dpframe.privacy.half_widths import (
     LEAST_MISSED,
-    KnownTerms,
+    KnownNoises,
     Noises,
-    OneNoise,
     Others,
     ShareSteps,
     Terms,
     TwoNoises,
     form_of,
     is_share_quick,
-    rounded_width,
     share_holds,
 )
 from dpframe.privacy.laplace import LAPLACE
@@ -334,11 +332,8 @@ class Staircase(IntegerLaw):
         (20, 20.0)
         """
         match form_of(noise, level, self, 0):
-            case OneNoise(block, step, roundings):
-                width = step * self.half_width(noise.scales[block], level)
-                return width + rounded_width(roundings, level)
-            case KnownTerms(terms, roundings):
-                return terms.half_width(level, self) + rounded_width(roundings, level)
+            case KnownNoises(width):
+                return width
             case TwoNoises(steps, scales) if 1 - level >= LEAST_MISSED:
                 return self._of_two_kinds(steps, [*map(Noises, scales)], level)
             case TwoNoises() | Others():

@@ -168,7 +168,9 @@ class Ranges(Query):
     @property
     def bin_axis(self) -> BinAxis | None:
         """The bins, if they were given."""
-        return None if isinstance(self.bins, int) else _clipped_axis(self.column, self.bins)
+        if isinstance(self.bins, int):
+            return None
+        return BinAxis(self.column, self.bins.rename(self.column), clipped=True)
 
 
 def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
@@ -234,10 +236,6 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
         remedy = "What lies beyond counts in the first and in the last bin."
         raise QueryError.about("bins", "must have finite edges", bins, remedy, label=column)
     return intervals
-
-
-def _clipped_axis(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
-    return BinAxis(column, bins.rename(column), clipped=True)
 
 
 def intervals_between(

@@ -359,33 +359,22 @@ def bins_between(edges: np.ndarray | pd.Index, closed: ClosedSide = "right") -> 
     >>> list(map(str, bins_between(np.array([-np.inf, 0.5]))))
     ['(-inf, 0.5]']
     """
-    if closed == "left":
-        return _closed_on_the_left(edges)
+    end, way = (0, -1) if closed == "right" else (-1, 1)  # which edge moves, and where
     if isinstance(edges, pd.Index):
-        first = edges[0] - _TICK
-        return pd.IntervalIndex.from_breaks(
-            index_of([first, *edges[1:]]) if in_use(first) else edges
-        )
+        moments = list(edges)
+        moments[end] += way * _TICK
+        breaks = index_of(moments) if in_use(moments[end]) else edges
+        return pd.IntervalIndex.from_breaks(breaks, closed=closed)
     numbers = edges.astype(np.float64)
     if not (numbers[1:] > numbers[:-1]).all():  # integers that floats do not tell apart
-        first, *others = edges.tolist()
-        return pd.IntervalIndex.from_breaks(np.array([max(first - 1, _LEAST), *others]))
-    numbers[0] = _below(float(numbers[0]), float(numbers[1]))
-    return pd.IntervalIndex.from_breaks(numbers)
-
-
-def _closed_on_the_left(edges: np.ndarray | pd.Index) -> pd.IntervalIndex:
-    """Return bins of which the last one ends next to its edge, and holds it."""
-    if isinstance(edges, pd.Index):
-        last = edges[-1] + _TICK
-        moved = index_of([*edges[:-1], last]) if in_use(last) else edges
-        return pd.IntervalIndex.from_breaks(moved, closed="left")
-    numbers = edges.astype(np.float64)
-    if not (numbers[1:] > numbers[:-1]).all():  # integers that floats do not tell apart
-        *others, final = edges.tolist()
-        return pd.IntervalIndex.from_breaks(np.array([*others, final + 1]), closed="left")
-    numbers[-1] = math.nextafter(numbers[-1], math.inf)
-    return pd.IntervalIndex.from_breaks(numbers, closed="left")
+        whole = edges.tolist()
+        whole[end] = max(whole[end] + way, _LEAST)
+        return pd.IntervalIndex.from_breaks(np.array(whole), closed=closed)
+    if closed == "right":
+        numbers[0] = _below(float(numbers[0]), float(numbers[1]))
+    else:
+        numbers[-1] = math.nextafter(numbers[-1], math.inf)
+    return pd.IntervalIndex.from_breaks(numbers, closed=closed)
 
 
 def edge_text(edge: Any) -> str:

@@ -61,8 +61,8 @@ _EXAMPLES = {
 _LABELS = {kinds.TEXT: STRING, kinds.NUMBER: INTEGER, kinds.DATE: "date", kinds.TIME: "datetime"}
 """The dtype of labels that a column of a kind has."""
 
-_CELLS = {**_LABELS, kinds.ZONED: "datetime-utc", kinds.BYTES: "id"}
-"""The type of cells of text files that hold a kind."""
+_CELLS = {**_LABELS, kinds.ZONED: "datetime-utc", kinds.DURATION: "timedelta", kinds.BYTES: "id"}
+"""The type of cells that hold a kind."""
 
 
 class Claim(NamedTuple):
@@ -467,13 +467,9 @@ def type_of_cells(
     """
     if declaration.unit_columns == (label,):
         return STRING
-    facts = declaration.column(label)
-    if facts.keys is not None:
-        return _type_among(_cells_of(facts.keys))
-    if facts.integer or facts.type is not None:
-        return facts.type or INTEGER
-    if facts.bounds is not None:
-        return _type_among(_cells_of(facts.bounds, FLOAT))
+    declared = cells_of_facts(declaration.column(label))
+    if declared is not None:
+        return declared
     asked = [claim for query in queries for claim in claims_of_query(declaration, query)]
     for of_rows in (False, True):
         same = (claim for claim in asked if claim.label == label and claim.of_rows == of_rows)
@@ -497,6 +493,16 @@ def _kinds_of_keys(keys: pd.Index) -> kinds.Kinds:
     if any(issubclass(cls, datetime) for cls in examples):  # with an offset, or without
         return frozenset(map(kinds.kind_of_value, keys))
     return frozenset(map(kinds.kind_of_value, examples.values()))
+
+
+def cells_of_facts(facts: Column) -> str | None:
+    """Say what cells of a column hold by what is declared; `None` if nothing says so."""
+    if facts.keys is not None:
+        return _type_among(_cells_of(facts.keys))
+    if facts.integer or facts.type is not None:
+        return facts.type or INTEGER
+    ends = facts.bounds if facts.missing in (None, "drop") else (facts.missing,)
+    return None if ends is None else _type_among(_cells_of(ends, FLOAT))
 
 
 def _as_index(values: Any) -> pd.Index:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api import types
 
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Column, Declaration
@@ -20,6 +19,7 @@ from dpframe.privacy.neighbors import Caps, EachRow, Neighboring
 from dpframe.provenance import MADE_UP
 from dpframe.public import public_call
 from dpframe.queries.edges import as_moment
+from dpframe.sources.match import cells_of_facts
 
 MOST_ROWS = 10_000_000
 """More made-up rows than this are not made."""
@@ -187,23 +187,6 @@ def _open(end: Any, name: str, known: Mapping[str, Any], which: str) -> Any:
     return pd.Timedelta(microseconds=1 if is_open else 0)
 
 
-def _kind_of_facts(facts: Column) -> str | None:
-    """Say what a column holds of which values are declared; `None`: nothing is known."""
-    ends = facts.bounds if facts.missing is None else (facts.missing,)
-    if facts.integer:
-        return "int64"
-    if ends is None:
-        if facts.keys is None:
-            return None
-        dates = types.infer_dtype(facts.keys, skipna=False) == "date"
-        return "date" if dates else cells_of_dtype(facts.keys.dtype)
-    if isinstance(ends[0], pd.Timedelta):
-        return "timedelta"
-    if isinstance(ends[0], pd.Timestamp):
-        return "datetime" if ends[0].tzinfo is None else "datetime-utc"
-    return "float64"
-
-
 def make_rows(
     declaration: Declaration,
     cells: Mapping[Hashable, CellFacts],
@@ -228,7 +211,7 @@ def make_rows(
     columns = {}
     for label in labels:
         facts = declaration.column(label)
-        kind = _kind_of_facts(facts) or ("string" if label in unit else None)
+        kind = cells_of_facts(facts) or ("string" if label in unit else None)
         nullable = facts.missing is not None
         known = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
         if known is not None:

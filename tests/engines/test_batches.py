@@ -110,13 +110,14 @@ def test_buckets_and_threads_are_as_many_as_bytes_allow():
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux")
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("way", "unit", "most"),
     [
         ("one text", "none", 1),
-        pytest.param("dictionary", "u", 1, marks=pytest.mark.full),
-        pytest.param("dictionary", "none", 1, marks=pytest.mark.full),
-        pytest.param("one text", "u", 1.4, marks=pytest.mark.full),
+        ("dictionary", "u", 1),
+        ("dictionary", "none", 1),
+        ("one text", "u", 1.4),
     ],
 )
 def test_long_texts_fit_in_little_memory(way, unit, most, tmp_path):

@@ -1,7 +1,6 @@
 """Collections of Dask add up to what one frame of pandas adds up to, however they are split."""
 
 import decimal
-import itertools
 import math
 
 import numpy as np
@@ -9,18 +8,11 @@ import pandas as pd
 import pytest
 from support.dasking import (
     ALL,
-    ANSWERS,
-    ASKED,
-    CYCLES,
-    FACTS,
     GRID,
     KEYS,
-    SCHEMA,
     TASKS,
-    assert_same,
     by_key,
     dask,
-    exactly,
     odd_frame,
     of_parts,
     series,
@@ -30,11 +22,10 @@ from support.dasking import (
 )
 from support.randomness import SYSTEM
 
-import dpframe as dpf
 from dpframe.engines import dask as engine_module
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.edges import Grid
-from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.where import Condition
 
 
@@ -43,20 +34,6 @@ def one_thread():
     """Threads are asked for where they matter."""
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         yield
-
-
-@pytest.mark.sampled(every=5)
-@pytest.mark.parametrize(
-    ("dtype", "partitions"),
-    [*((dtype, 3) for dtype in CYCLES), *itertools.product(["object", "int64"], [1, 20])],
-)
-def test_totals_are_those_of_one_frame(dtype, partitions):
-    frame = odd_frame(dtype)
-    collection = split(frame, partitions, empty=partitions > 1)
-    for found, expected in zip(totals(collection, *TASKS), totals(frame, *TASKS), strict=True):
-        assert found.dtype == np.int64
-        np.testing.assert_array_equal(found, expected)
-    assert totals(frame, TASKS[3])[0].sum() > 0
 
 
 @pytest.mark.parametrize("dtype", ["str", "object", "int64"])
@@ -111,37 +88,6 @@ def test_zeros_of_either_sign_stay_as_they_are():
     assert totals(of_parts(parts), task)[0].item() == 2
 
 
-@pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("facts", [{}, {"missing": {"fare": 3}}], ids=["", "missing"])
-@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "person", "max_rows": 11}], ids=["", "unit"])
-@pytest.mark.parametrize("asked", ASKED)
-def test_releases_are_those_of_one_frame(asked, unit, facts):
-    frame = survey()
-    collection = split(frame, 3)
-    for one in (frame, collection):
-        one.dp.declare(**FACTS, **unit, **facts)
-    released, expected = (exactly(ASKED[asked], one) for one in (collection, frame))
-    if asked != "several":
-        released, expected = {"": released}, {"": expected}
-    assert list(released) == list(expected)
-    for name, table in released.items():
-        assert_same(table, expected[name])
-        assert dpf.verify(table)
-    assert any(np.any(table.to_numpy()) for table in released.values())
-
-
-def test_at_most_some_are_true():
-    frame = survey().assign(**dict.fromkeys(ANSWERS, False))
-    frame.loc[::2, ["q1", "q7", "q9"]] = True
-    collection = split(frame, 3)
-    for one in (frame, collection):
-        one.dp.declare(SCHEMA, keys=FACTS["keys"])
-    ask = lambda f: f.dp.sum(ANSWERS, by="zone", max_true=3, epsilon=1, delta=1e-6)  # noqa: E731
-    assert_same(exactly(ask, collection), exactly(ask, frame))
-    ask = lambda f: f.dp.sum(ANSWERS, max_true=1, epsilon=1, delta=1e-6)  # noqa: E731
-    assert exactly(ask, collection)[ANSWERS].to_numpy().sum() == 200
-
-
 WEIGHTS = 32 ** np.arange(12)  # digits of a sum tell what each unit adds
 DIGITS = Grid(0, 0, 2**60)
 
@@ -169,22 +115,6 @@ def test_no_unit_adds_more_than_its_rows(partitions):
         found, units = totals(collection, task)[0][:, 0]
         assert digits(found).tolist() == [3, 4] + [5] * 10
         assert units == 12
-
-
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("partitions", [3, 20])
-def test_no_unit_adds_more_than_its_groups(partitions):
-    collection = split(crowd(), partitions)
-    cells = Cells((KeyAxis("k", pd.RangeIndex(3)),))
-    task = Task(
-        cells, (Term("sum", "x", DIGITS),), unit=("u",), caps=Caps(groups=2, rows_per_group=2)
-    )
-    kept = digits(totals(collection, task)[0][0])
-    assert kept.shape == (3, 12)
-    assert kept.max() == 2
-    assert (np.count_nonzero(kept, axis=0) == 2).all()
-    other = [digits(totals(collection, task)[0][0]) for _ in range(8)]
-    assert any((one != kept).any() for one in other)  # drawn anew: equal by chance below 1e-20
 
 
 def graphs_of(collection, task, monkeypatch):
@@ -266,22 +196,6 @@ def test_no_scheduler_need_be_chosen(partitions):
     collection = of_parts([rows] * partitions)
     with dask.config.set({"scheduler": None}):
         assert totals(collection, task, Task(Cells(), (Term("rows"),)))[0].tolist() == [[3], [3]]
-
-
-def test_rows_that_fail_the_condition_take_no_room():
-    collection = split(crowd(), 4)
-    asked = Task(Cells(), (Term("sum", "x", DIGITS),), unit=("u",), caps=Caps(rows=2))
-    tasks = [
-        Task(asked.cells, asked.terms, Condition.parse(where), asked.unit, asked.caps)
-        for where in ("k == 0", "k == 1 or k == 2")
-    ]
-    for task in (*tasks, asked):
-        (found,) = totals(collection, task)
-        (together,) = totals(collection, *tasks, task)[2:]
-        np.testing.assert_array_equal(digits(found), digits(together))
-        rows = crowd().query(task.where.text if task.where else "k >= 0").groupby("i").size()
-        expected = rows.clip(upper=2).reindex(range(12), fill_value=0)
-        assert digits(found)[0, 0].tolist() == expected.tolist()
 
 
 def test_equal_units_are_one_in_partitions_of_any_dtype():

@@ -1,7 +1,6 @@
 """Collections of Dask are totaled by the workers of a cluster, of two processes here."""
 
 import warnings
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ from support.randomness import SYSTEM
 import dpframe as dpf
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
-from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
@@ -19,8 +17,6 @@ dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dpframe.dask")
-
-WEIGHTS = 32 ** np.arange(12)
 
 
 @pytest.fixture(scope="module")
@@ -50,26 +46,6 @@ def collection(partitions):
 def frame(partitions):
     parts = [make(place).astype(object) for place in range(partitions)]
     return pd.concat(parts, ignore_index=True)
-
-
-@pytest.mark.full
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "unit", "max_rows": 18}], ids=["", "unit"])
-def test_releases_are_those_of_one_frame(client, unit):
-    released = []
-    for private in (collection(6), frame(6)):
-        private.dp.declare(keys={"zone": ["B", "A"]}, bounds={"fare": (0, 8)}, **unit)
-        silent = mock.patch.object(
-            Law, "draw", lambda law, scales, n, *_: [np.zeros(n, np.int64) for _ in scales]
-        )
-        with silent:
-            released.append(
-                private.dp.aggregate(
-                    by="zone", n=dpf.count(), mean=dpf.mean("fare"), epsilon=1, delta=1e-6
-                )
-            )
-    pd.testing.assert_frame_equal(*released, check_exact=True)
-    assert released[0]["n"].tolist() == [108, 108]
 
 
 @pytest.mark.full

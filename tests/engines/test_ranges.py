@@ -37,23 +37,6 @@ def test_pandas_counts_all_values(tmp_path):
     np.testing.assert_allclose(released["count"], counted(frame), atol=1e-6)
 
 
-def test_parquet_files_and_dask_give_the_same(tmp_path):
-    dask = pytest.importorskip("dask.dataframe")
-    import dpframe.dask  # noqa: F401 - registers .dp
-
-    frame = trips()
-    frame.to_parquet(tmp_path / "trips.parquet", row_group_size=400)
-    scan = dpf.scan_parquet(tmp_path / "trips.parquet")
-    parts = dask.from_pandas(frame, npartitions=3)
-    for one in (scan, parts):
-        released = one.dp.release(QUERY, privacy_unit=dpf.EACH_ROW, **HARDLY_ANY)
-        np.testing.assert_allclose(released["count"], counted(frame), atol=1e-6)
-        found = one.dp.quantile(
-            "fare", 0.5, "zone", keys=KEYS, bounds=(0, 8), privacy_unit=dpf.EACH_ROW, **HARDLY_ANY
-        )
-        assert found.shape == (3, 3)
-
-
 def test_bins_are_no_groups_for_the_caps():
     # one unit with six rows of one zone, all in other bins
     frame = pd.DataFrame({"zone": "A", "fare": np.arange(6) + 0.2, "who": 1})

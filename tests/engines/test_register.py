@@ -57,7 +57,7 @@ def table():
 
 def install(monkeypatch, *names):
     points = [EntryPoint(name.rpartition(":")[2], name, "dpframe.engines") for name in names]
-    monkeypatch.setattr(engines, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
 
 
 def test_what_is_registered_is_released():

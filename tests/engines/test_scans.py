@@ -1,224 +1,27 @@
-"""Scans of Parquet files are totaled like a frame of pandas, in parts, and leave nothing behind."""
+"""Scans of Parquet files: which files and columns they read, and what is refused."""
 
-import tempfile
-from dataclasses import replace
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from unittest import mock
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from support.hostile import ARROW
-from support.plans import parts_of
 from support.raising import raises
 from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.declaration.facts import keep_declaration
 from dpframe.engines import engine_for, scans
-from dpframe.engines.declared import declaration_of
 from dpframe.engines.scans import ScanEngine
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
-from dpframe.operations.tables import plan_tables
-from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 
-UNITS = 60
-WORD = b"\x01\x23\x45\x67\x89\xab\xcd\xef"  # of which every unit draws
-BOUNDS = {"x": (-2, 3), "n": (-(2**40), 2**62), "b": (0, 1), "c": (0, 1), "d": (0, 1)}
-TIMES = {
-    "t": (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-03-01")),
-    "w": (pd.Timedelta(0), pd.Timedelta("2h")),
-}
-KEYS = {
-    "k": ["A", "B", "é", ""],
-    "h": [0, 1, 2**53 + 1],
-    "cat": ["red", "blue"],
-    "z": [pd.Timestamp("2020-02-01 12:00", tz="UTC"), pd.Timestamp("2020-02-02", tz="UTC")],
-    "day": [date(2020, 2, 1), date(2020, 2, 2)],
-    "b": [True, False],
-}
-QUERIES = {
-    "count": dpf.count(),
-    "count where": dpf.count(where="x > 0 and k != 'A'"),
-    "count by one": dpf.count("k"),
-    "count by several": dpf.count(["h", "cat"], where="not b"),
-    "count by times": dpf.count(["z", "day"]),
-    "sum": dpf.sum(["x", "n"], "h"),
-    "sum of times": dpf.sum(["t", "w"], "k"),
-    "wide sum": dpf.sum(["b", "c", "d"], max_true=2),
-    "wide sum by": dpf.sum(["b", "c", "d", "x"], "k", where="n == n"),
-    "mean": dpf.mean(["x", "t"], "cat", where="day >= '2020-02-02'"),
-    "histogram": dpf.histogram("x", [-2, 0, 0.5, 9], "k"),
-    "aggregate": dpf.aggregate(
-        "k", n=dpf.count(), s=dpf.sum("x", where="b"), m=dpf.mean("n"), t=dpf.sum("c")
-    ),
-    "several, one condition": {
-        "n": dpf.count("k", where="x > 0"),
-        "m": dpf.mean("x", where="x > 0"),
-    },
-    "several": {
-        "n": dpf.count(["k", "h"]),
-        "m": dpf.mean("x", where="b"),
-        "x": dpf.histogram("w", list(pd.to_timedelta([0, 1, 2], "h"))),
-    },
-}
-CAPS = {
-    "no unit": {},
-    "rows": {"max_rows": 2},
-    "groups": {"max_groups": 1, "max_rows_per_group": 2},
-    "all": {"max_rows": 3, "max_groups": 2, "max_rows_per_group": 2},
-}
-CASES = [
-    *[("no unit", "small parts"), ("no unit", "files"), ("rows", "one file"), ("rows", "files")],
-    *[("groups", "many buckets"), ("all", "small parts")],
-]
-
-
-def some_rows(same_rows):
-    """An Arrow table; the rows of a unit are the same, or not."""
-    rng = np.random.default_rng(5)
-    n = 5 * UNITS
-    units = rng.permutation(np.arange(n) % UNITS)
-    rows = units if same_rows else np.arange(n)
-
-    def pick(values, kind, missing=0.1):
-        gone = rng.random(n) < missing
-        chosen = rng.integers(0, len(values), n)
-        return pa.array([None if gone[row] else values[chosen[row]] for row in rows.tolist()], kind)
-
-    noon = 1_580_558_400_000_000  # 2020-02-01 12:00
-    hour = 3_600_000_000
-    return pa.table(
-        {
-            "k": pick(["A", "B", "é", "", "other"], pa.string()),
-            "h": pick([0, 1, 2**53, 2**53 + 1, -7], pa.int64()),
-            "x": pick([0.25, -9.0, 2.75, 1e300, float("nan"), float("inf")], pa.float64()),
-            "n": pick([3, 2**53 + 1, -(2**41), 2**63 - 1], pa.int64()),
-            "b": pick([True, False], pa.bool_()),
-            "c": pick([True, False], pa.bool_(), 0),
-            "d": pick([True, False], pa.bool_()),
-            "t": pick([noon, noon + hour, 0], pa.timestamp("us")),
-            "w": pick([0, hour, 5 * hour], pa.duration("us")),
-            "z": pick([noon, noon + 12 * hour, 7], pa.timestamp("us", "America/New_York")),
-            "day": pick([18_293, 18_294, 0], pa.date32()),
-            "cat": pick(["red", "blue", "green"], pa.string()).dictionary_encode(),
-            "u": pa.array([None if unit < 2 else unit * 1000 for unit in units], pa.int64()),
-        }
-    )
-
-
-def as_frame(table):
-    return pd.DataFrame(
-        {
-            name: pd.arrays.ArrowExtensionArray(column)
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-    )
-
-
-def written(table, folder, layout, monkeypatch):
-    """Write a table as Parquet in some layout, and open it."""
-    batch_rows = scans.BATCH_ROWS
-    if layout == "files":
-        for start in range(0, table.num_rows + 1, 70):  # the last one is empty
-            pq.write_table(table.slice(start, 70), folder / f"{start:04}.parquet")
-    else:
-        pq.write_table(table, folder / "all.parquet", row_group_size=37)
-    if layout != "one file":
-        batch_rows = 11
-        monkeypatch.setattr(scans, "_BUCKET_ROWS", 2 if layout == "many buckets" else 90)
-        monkeypatch.setattr(scans, "_SLICE_ROWS", 1)
-    return dpf.scan_parquet(folder, batch_rows=batch_rows, spill_folder=folder.parent)
-
-
-def tasks_for(frame, query, caps):
-    declared = {"privacy_unit": "u", **caps} if caps else {}
-    dpf.declare(frame, bounds=BOUNDS | TIMES, keys=KEYS, missing={"n": 5}, **declared)
-    declaration = declaration_of(frame, SYSTEM)
-    columns = {
-        label: replace(column, integer=label in "bcd")
-        for label, column in declaration.columns.items()
-    }
-    keep_declaration(frame, replace(declaration, columns=columns), SYSTEM)
-    spend = Spend.of(epsilon=1, delta=1e-6)
-    plan = plan_tables(frame, declaration_of(frame, SYSTEM), query, spend, "auto").plan
-    return [part.table.task(sorted(part.design.needs)) for part in parts_of(plan)]
-
 
 def totals(frame, tasks):
     return engine_for(frame).totals(frame, tasks, SYSTEM)
-
-
-def check_equal(found, expected):
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == np.int64
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.sampled(every=11, full=3)
-@pytest.mark.parametrize(("caps", "layout"), CASES)
-@pytest.mark.parametrize("name", list(QUERIES))
-def test_totals_are_those_of_pandas(name, caps, layout, tmp_path, monkeypatch):
-    """The rows of a unit are the same: any choice among them adds the same."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    few_of_true = name == "wide sum"  # in a row that has more than two, random ones count
-    for same_rows in (True, False):
-        table = some_rows(same_rows)
-        frame, files = as_frame(table), written(table, folder, layout, monkeypatch)
-        tasks = tasks_for(frame, QUERIES[name], CAPS[caps])
-        constant = mock.patch("dpframe.context._system_bytes", lambda n: (WORD * n)[:n])
-        if same_rows and not few_of_true:
-            check_equal(totals(files, tasks), totals(frame, tasks))
-        with constant:
-            check_equal(totals(files, tasks), totals(frame, tasks))
-    assert {path.name for path in tmp_path.iterdir()} == {"data"}
-
-
-def of_kinds():
-    """The kinds of Arrow columns that Parquet files can hold."""
-    for kind in ARROW:
-        with tempfile.TemporaryFile() as sink:
-            try:
-                pq.write_table(pa.table({"v": arrow_of(kind.column(kind.pool))}), sink)
-            except (pa.ArrowException, NotImplementedError):
-                continue
-        yield kind
-
-
-def arrow_of(column):
-    return column.array.__arrow_array__()
-
-
-@pytest.mark.sampled(every=5)
-@pytest.mark.parametrize("kind", list(of_kinds()), ids=repr)
-def test_columns_of_any_type_are_read_as_what_they_hold(kind, tmp_path, monkeypatch):
-    column = arrow_of(kind.column(kind.pool * 3))
-    path = tmp_path / "odd.parquet"
-    pq.write_table(pa.table({"v": column}), path, row_group_size=4)
-    frame = as_frame(pa.table({"v": pq.read_table(path).column("v")}))
-    by_key = Cells((KeyAxis("v", pd.Index(kind.keys, dtype=object)),))
-    where = Condition.parse("v == v or v != 1")
-    terms = (Term("rows"), Term("rows", where=where))
-    tasks = [
-        Task(by_key, terms),
-        Task(Cells(), (*terms, Term("units")), unit=("v",), caps=Caps(rows=2)),
-        Task(by_key, terms, where=where, unit=("v",), caps=Caps(rows=1)),
-    ]
-    expected = totals(frame, tasks)
-    check_equal(totals(dpf.scan_parquet(path), tasks), expected)
-    monkeypatch.setattr(scans, "_BUCKET_ROWS", 2)
-    monkeypatch.setattr(scans, "_SLICE_ROWS", 1)
-    check_equal(totals(dpf.scan_parquet(path, batch_rows=3), tasks), expected)
 
 
 def test_integers_stay_exact_beside_missing_values(tmp_path):
@@ -231,7 +34,7 @@ def test_integers_stay_exact_beside_missing_values(tmp_path):
 @pytest.mark.parametrize("unit", [(), ("u",)])
 def test_files_without_rows(unit, tmp_path):
     path = tmp_path / "none.parquet"
-    pq.write_table(some_rows(True).slice(0, 0), path)
+    pq.write_table(pa.table({"k": pa.array([], pa.string()), "u": pa.array([], pa.int64())}), path)
     cells = Cells((KeyAxis("k", pd.Index(["A", "B"])),))
     task = Task(cells, (Term("rows"), Term("rows")), unit=unit, caps=Caps(rows=1))
     assert totals(dpf.scan_parquet(path), [task])[0].tolist() == [[0, 0], [0, 0]]

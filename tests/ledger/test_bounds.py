@@ -102,19 +102,6 @@ def test_mixtures_fit_if_and_only_if_an_independent_computation_says_so():
     assert 20 < sum(decisions) < 100
 
 
-def test_a_pure_loss_is_hidden_by_the_gaussian_it_is_moved_into():
-    for epsilon in (mp.mpf("0.01"), mp.mpf(1), mp.mpf(8)):
-        mu = mu_of(epsilon)
-        touched = 0
-        for alpha in [mp.mpf(n) / 400 for n in range(1, 400)] + [1 / (1 + mp.exp(epsilon))]:
-            quantile = mp.sqrt(2) * mp.erfinv(1 - 2 * alpha)
-            of_gaussian = mp.ncdf(quantile - mu)
-            of_pure = max(1 - mp.exp(epsilon) * alpha, mp.exp(-epsilon) * (1 - alpha))
-            assert of_gaussian <= of_pure + mp.mpf(10) ** -40
-            touched += abs(of_gaussian - of_pure) < mp.mpf(10) ** -40
-        assert touched >= 1
-
-
 def test_losses_of_one_kind_fit_wherever_their_epsilons_add_up():
     source = random.Random(2)
     for _ in range(60):
@@ -134,16 +121,6 @@ def test_an_overspent_pure_budget_is_refused_to_the_last_bit():
     assert not affords(PURE, [pure(1 + 2**-52)])
     assert not affords(PURE, [gaussian(1e-9)])
     assert not affords(PURE, [PrivacyLoss(delta=Fraction(1, 10**400))])
-
-
-def test_gaussian_losses_add_up_like_squares():
-    most = settle_pots(ONE).pots[1].limit
-    assert affords(ONE, [PrivacyLoss(mu_squared=most / 16)] * 16)
-    assert not affords(ONE, [PrivacyLoss(mu_squared=most / 16)] * 17)
-    whole = gaussian_mu(1, 1e-6)
-    assert affords(ONE, [gaussian(whole)])
-    assert not affords(ONE, [gaussian(whole * (1 + 2**-52))])
-    assert not affords(ONE, [gaussian(whole), gaussian(1e-100)])
 
 
 ADDED = [  # percent

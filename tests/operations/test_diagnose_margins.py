@@ -153,30 +153,6 @@ def test_bins_are_no_groups_of_caps(trips, by):
     assert re.fullmatch(named, last)
 
 
-def test_keys_for_all_others_lose_no_row(trips):
-    """The last key of the zones stands for all that are not declared."""
-    table_of = diagnose.table_of
-
-    def with_rest(query, declaration):
-        table = table_of(query, declaration)
-        axes = tuple(replace(axis, rest=axis.column == "zone") for axis in table.cells.axes)
-        return replace(table, cells=replace(table.cells, axes=axes))
-
-    with mock.patch.object(diagnose, "table_of", with_rest):
-        found = trips.dp.diagnose(dpf.count(["zone", "hour"]))
-        groups = trips.dp.diagnose(dpf.count(["zone", "hour"]), groups=True)
-    said = found.loc["rows", "rows"]
-    assert not {"zone is missing", "zone is not a declared key"} & set(said.index)
-    others = trips["rider"].notna() & ~trips["zone"].isin(["A", "B"])
-    step = ("rows", "of these, zone is missing, or not a declared key")
-    assert 0 < found.loc[step, "rows"] <= others.sum()
-    assert found.loc[step, "left"] == said["counted"]
-    assert found.loc[step, "hint"].startswith("counted as 'B'; most often 'Z' (")
-    there = trips[trips["rider"].notna() & trips["hour"].isin(KEYS["hour"])]
-    assert groups["rows"].sum() == len(there)
-    assert groups.loc["B", "rows"].sum() == (there["zone"] != "A").sum()
-
-
 def test_keys_of_another_kind_are_told_although_no_row_is_lost():
     frame = pd.DataFrame({"k": [1, 2]})
     frame.dp.declare(keys={"k": ["1", "other"]}, privacy_unit=dpf.EACH_ROW)

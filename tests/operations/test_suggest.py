@@ -8,7 +8,6 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from support.dasking import split
 from support.raising import raises
 from support.searching import preview_of
 
@@ -94,21 +93,6 @@ def test_each_cap_has_its_histogram(cap, expected):
     assert found["units"].to_dict() == expected and found.index.name == cap
     assert found.dp.best.keys() == {cap}
     assert rides().dp.count("zone", epsilon=1, **found.dp.best).shape == (3, 1)
-
-
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-@pytest.mark.parametrize("cap", ["max_rows", "max_groups", "max_rows_per_group"])
-def test_engines_count_the_same(cap, neighboring, tmp_path):
-    frame = rides()
-    frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "rides.parquet")
-    facts = {"privacy_unit": "u", "max_rows": 9, "neighboring": neighboring}
-    found = []
-    for kind in (frame, split(frame, 4), dpf.scan_parquet(tmp_path)):
-        kind.dp.declare(keys={"zone": ["A", "B", "C"]}, **facts)
-        with quiet():
-            found.append(kind.dp.suggest_caps("zone", cap=cap, largest=16, epsilon=0.2))
-    for other in found[1:]:
-        pd.testing.assert_frame_equal(found[0], other)
 
 
 @pytest.mark.parametrize(

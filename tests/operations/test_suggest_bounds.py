@@ -8,7 +8,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from support.dasking import split
 from support.raising import raises
 from support.searching import preview_of
 
@@ -61,18 +60,6 @@ def test_function_and_accessor_count_values_in_powers_of_two():
             assert found["count"].tolist() == expected.tolist()
             assert list(found.columns) == COLUMNS and found.index.name == "fare"
             assert found.dp.best
-
-
-def test_engines_count_the_same(tmp_path):
-    frame = trips()
-    frame.to_parquet(tmp_path / "trips.parquet")
-    found = []
-    for kind in (frame, split(frame, 4), dpf.scan_parquet(tmp_path)):
-        kind.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="u", max_rows=3)
-        with quiet():
-            found.append(kind.dp.suggest_bounds("fare", "zone", epsilon=1, **SMALL))
-    for other in found[1:]:
-        pd.testing.assert_frame_equal(found[0], other)
 
 
 @pytest.mark.parametrize("query", ["sum", "mean"])

@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import norm
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import gaussian
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.gaussian import (
     gaussian_delta,
@@ -20,65 +19,15 @@ from dpframe.privacy.gaussian import (
     pure_of_mu,
 )
 
-EPSILONS = [1e-9, 1e-4, 0.03, 0.5, 1.0, 2.7, 11.0, 300.0, 1e4]
-DELTAS = [1e-280, 1e-40, 1e-9, 1e-6, 1e-3, 0.2, 0.49, 0.51, 0.9, 0.999]
-
 
 def test_reference_values() -> None:
     assert gaussian_mu(1, 1e-6) == pytest.approx(0.2367044, abs=5e-8)
     assert gaussian_sigma(1, 1e-6) == pytest.approx(4.224679, abs=5e-7)
 
 
-def test_mu_at_epsilon_zero_is_the_closed_form() -> None:
-    # total variation distance of two normals: delta = 2 Phi(mu / 2) - 1
-    for delta in [1e-12, 0.013, 0.37, 0.8, 0.99]:
-        closed = 2 * norm.ppf((1 + delta) / 2) if delta > 1e-3 else delta * math.sqrt(2 * math.pi)
-        mu = gaussian_mu(0, delta)
-        assert mu == pytest.approx(closed, rel=2e-12)
-        assert 1 / mu < 1 / (2 * delta)  # tighter than Balle and Wang (2018), Theorem 2
-
-
 def test_mu_at_delta_zero_is_zero() -> None:
     assert gaussian_mu(3, 0) == 0
     assert gaussian_mu(0, 0) == 0
-
-
-def test_mu_increases_in_both() -> None:
-    table = np.array([[gaussian_mu(e, d) for d in DELTAS] for e in [0.0, *EPSILONS]])
-    assert (np.diff(table, axis=0) >= 0).all()
-    assert (np.diff(table, axis=1) > 0).all()
-    steps = [gaussian_mu(1 + k * 1e-9, 1e-6) for k in range(50)]
-    assert sorted(set(steps)) == steps
-
-
-def test_delta_decreases_in_epsilon_and_increases_in_mu() -> None:
-    epsilons, mus = np.linspace(-3, 9, 40), np.geomspace(0.05, 6, 40)
-    table = np.array([[gaussian_delta(e, m) for m in mus] for e in epsilons])
-    # where delta is 1 - exp(epsilon), or below every float, it no longer depends on mu
-    assert (np.diff(table, axis=0) <= 0).all()
-    assert (np.diff(table, axis=1) >= 0).all()
-    assert (np.diff(table[epsilons > 0][:, mus > 0.5], axis=1) > 0).all()
-    assert ((table > 0) & (table < 1)).all()
-
-
-@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])
-@pytest.mark.parametrize("delta", DELTAS)
-def test_round_trips_stay_on_the_private_side(epsilon: float, delta: float) -> None:
-    mu = gaussian_mu(epsilon, delta)
-    assert gaussian_delta(epsilon, mu) <= delta
-    assert gaussian_delta(epsilon, mu * (1 + 1e-11)) > delta
-    back = gaussian_epsilon(delta, mu)
-    assert back <= epsilon  # a certificate never shows more than was asked for
-    assert gaussian_mu(back, delta) == pytest.approx(mu, rel=1e-11)
-
-
-def test_epsilon_decreases_in_delta_and_increases_in_mu() -> None:
-    mus = np.geomspace(0.01, 20, 30)
-    table = np.array([[gaussian_epsilon(d, m) for m in mus] for d in DELTAS])
-    assert (np.diff(table, axis=0) <= 0).all()
-    assert (np.diff(table, axis=1) >= 0).all()
-    positive = table[:, 1:] > 0
-    assert (np.diff(table, axis=1)[positive] > 0).all()
 
 
 def test_epsilon_at_the_limits() -> None:
@@ -151,11 +100,6 @@ def test_conversions_are_inverse_and_meet_their_limits() -> None:
     assert math.isfinite(pure_of_mu(1e200))
 
 
-def test_a_gaussian_of_the_pure_mu_is_worse_than_pure() -> None:
-    # the conversion loses something: at the same epsilon some delta is left
-    assert 0.05 < gaussian_delta(1.0, mu_of_pure(1.0)) < 0.5
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-9, 1.0, 1e6, 1e100, 1e300])
 @pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-6, 0.5, 1 - 2**-53])
 def test_extreme_values_fail_nowhere(epsilon: float, delta: float) -> None:
@@ -196,13 +140,6 @@ def test_round_up_starts_at_the_value_and_stops_early() -> None:
         found = round_up(1.0, lambda side, needed=needed: side >= needed)
         assert needed - 1 <= found - 1 < 2 * (needed - 1)
     assert round_up(0.0, lambda side: side > 0) == 5e-324
-
-
-def test_answers_are_remembered() -> None:
-    gaussian_mu(0.123456, 3e-7)
-    before = gaussian._largest_mu.cache_info().hits
-    assert gaussian_mu(0.123456, 3e-7) == gaussian_mu(np.float64(0.123456), 3e-7)
-    assert gaussian._largest_mu.cache_info().hits == before + 2
 
 
 @pytest.mark.parametrize(

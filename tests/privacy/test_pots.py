@@ -1,6 +1,5 @@
 """Pots: what fits, in which order, and never again."""
 
-import itertools
 import random
 from fractions import Fraction
 
@@ -181,24 +180,6 @@ def test_what_is_spare_fits_and_a_little_more_does_not(budget):
             assert not pots.fits(loss)
 
 
-def test_each_pot_says_what_fits_in_it():
-    for budget, losses in itertools.product(BUDGETS[:7], ([], random_losses(3, 4))):
-        pots = settle_pots(budget)
-        for loss in losses:
-            pots = pots.plus(loss)
-        for pot, had in pots.live:
-            left = pot.limit - had
-            spare = pot.spare(left)
-            one, other = PrivacyLoss(spare.epsilon), PrivacyLoss(mu_squared=spare.mu_squared)
-            assert pot.price(one) <= left
-            assert pot.price(PrivacyLoss(spare.epsilon * (1 + A_LITTLE))) > left
-            if pot.kind == "pure":
-                assert pot.price(gaussian(1e-100)) is None
-            else:
-                assert pot.price(other) <= left
-                assert pot.price(PrivacyLoss(mu_squared=spare.mu_squared * (1 + A_LITTLE))) > left
-
-
 @ALL
 def test_the_whole_budget_at_once_and_nothing_after_it(budget):
     if not budget.noise_delta:
@@ -256,21 +237,6 @@ def test_the_order_of_losses_does_not_matter():
         expected = expected or pots
         assert pots == expected
     assert None not in expected.sums[1:]
-
-
-@pytest.mark.parametrize("n", [7, 12, 100])
-@pytest.mark.parametrize("kind", ["pure", "gaussian"])
-def test_equal_parts_of_one_kind_fill_their_pot_to_the_last_bit(kind, n):
-    for budget in BUDGETS[:5]:
-        pots, position = settle_pots(budget), 0 if kind == "pure" else 1
-        part = pots.pots[position].limit / n
-        loss = PrivacyLoss(epsilon=part) if position == 0 else PrivacyLoss(mu_squared=part)
-        for _ in range(n):
-            assert pots.fits(loss)
-            pots = pots.plus(loss)
-        assert pots.sums[position] == pots.pots[position].limit
-        if kind == "gaussian":
-            assert not pots.fits(PrivacyLoss(mu_squared=Fraction(1, 10**30)))
 
 
 @ALL

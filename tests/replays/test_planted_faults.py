@@ -331,6 +331,7 @@ def test_a_planted_fault_is_caught_by_its_rule(fault):
     assert fault.rule in {one.rule for one in fault.found(planted=True)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_without_the_fault_no_rule_is_broken(fault):
     assert fault.found(planted=False) == []

@@ -239,8 +239,9 @@ def asked(name):
     return dpf.aggregate("g", a=part), "a"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spend", [{"epsilon": 4.0, "mechanism": "laplace"}, {"mu": 2.0}])
-@pytest.mark.parametrize("rows", [4, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.parametrize("rows", [4, 60])
 @pytest.mark.parametrize("name", READ)
 def test_intervals_hold(name, rows, spend):
     groups = 500

@@ -27,14 +27,6 @@ def column(lower, upper, *, optional=False):
     return (EVERYONE, Source(lower, upper, optional=optional))
 
 
-def totals_of(values, absent, source):
-    """Totals of one cell with these values, and rows where the value is missing."""
-    squares = sum(square_of(value, source) for value in values)
-    found = {(0, "rows"): len(values) + absent, (1, "rows"): len(values)}
-    found |= {(1, "value"): sum(values), (1, "square"): squares}
-    return {need: np.array([total], np.int64) for need, total in found.items()}
-
-
 def error_at(design, mean, variance, law=LAPLACE):
     """Standard deviation of n V in squared widths, for mean and variance in half widths."""
     (reading,) = (part for part in design.readings if isinstance(part, QuotientReading))
@@ -102,24 +94,6 @@ def test_replaced_rows_move_hardly_less_than_is_claimed(a0, a1, a2):
     claimed = made.movement(scales, GAUSSIAN)
     assert exact <= claimed * (1 + 1e-9)
     assert claimed <= exact * 1.05
-
-
-@pytest.mark.parametrize("optional", [False, True])
-@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 5), (99, 150), (-8, -2)])
-@pytest.mark.parametrize("planner", [pair.plan_bernstein, independent.design])
-def test_without_noise_the_answers_are_those_of_the_values(planner, lower, upper, optional):
-    values = [lower, upper, upper, (lower + upper) // 2]
-    source = column(lower, upper, optional=optional)
-    made = planner(workload(source, ALL), LAPLACE)
-    totals = totals_of(values, 3 * optional, source[1])
-    blocks = made.encode({need: totals[need] for need in made.needs})
-    found = [one.values.item() for one in made.decode(blocks, [0.0] * len(blocks))]
-    assert found[:2] == [4 + 3 * optional, 4]
-    assert found[2:4] == pytest.approx([sum(values), np.mean(values)])
-    # squares are rounded up on a grid of as many steps as the width has
-    half = (upper - lower) / 2
-    assert found[4] - np.var(values) == pytest.approx(half / 4, abs=half / 4 + 1e-9)
-    assert found[5] == pytest.approx(math.sqrt(found[4]))
 
 
 @pytest.mark.parametrize(

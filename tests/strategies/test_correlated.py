@@ -41,13 +41,6 @@ def test_missing_values_are_lifted_by_bounds_that_hold_0():
     assert round(made.movement(scales, GAUSSIAN), 9) == 2
 
 
-@pytest.mark.parametrize(("d", "variance"), [(10, 4.33), (100, 30.25)])
-def test_the_numbers_for_ten_and_a_hundred_queries(d, variance):
-    assert variances(correlated.design(counting(d), GAUSSIAN))[0] == pytest.approx(
-        variance, abs=0.005
-    )
-
-
 @pytest.mark.parametrize("d", [2, 10, 100])
 def test_queries_of_a_cell_share_the_error_of_its_rows(d):
     # r = sqrt(d) / 2 and t = 1 / 2
@@ -69,15 +62,6 @@ def test_an_accurate_number_of_rows_costs_what_the_trade_off_says(weight):
     assert rows == pytest.approx(1 + d / (4 * square))
 
 
-@pytest.mark.parametrize("d", [2, 10, 100])
-def test_with_gamma_squared_d_over_4_the_number_of_rows_has_variance_2(d):
-    *queries, rows = variances(
-        correlated.design(counting(d, rows_weight=(d * d - d) / 4), GAUSSIAN)
-    )
-    assert rows == pytest.approx(2)
-    assert queries == pytest.approx([(d + 1) / 2] * d)
-
-
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(("variance", "extra"), [(0.0, 0.0), (3.0, 0.75)])
 def test_a_public_number_of_rows_is_not_measured(variance, extra, neighboring):
@@ -95,38 +79,6 @@ def test_a_public_number_of_rows_is_not_measured(variance, extra, neighboring):
         estimate.values.tolist() for estimate in made.decode(made.encode(totals), [0.0] * 10)
     ]
     assert answers == [[k, 50, 100 - k] for k in range(1, 11)]
-
-
-@pytest.mark.parametrize("cells", [2, 5])
-@pytest.mark.parametrize("d", [2, 10, 100])
-def test_replaced_rows_of_groups_have_variance_d_plus_1(d, cells):
-    work = counting(d, cells=cells, neighboring="replace")
-    *queries, rows = variances(correlated.design(work, GAUSSIAN))
-    assert queries == pytest.approx([d + 1] * d)
-    assert rows == pytest.approx(4)  # s^2 / gamma^2 = d / (d / 4)
-    assert variances(independent.design(work, GAUSSIAN)) == pytest.approx([2 * d] * d)
-
-
-ALL_CAPS = [
-    # caps, K = q c^2 + rem^2
-    (Caps(5, 5, 5), 25),
-    (Caps(5, 5, 1), 5),
-    (Caps(4, 3, 2), 8),
-    (Caps(3, 2, 2), 5),
-    (Caps(None, 2, 3), 18),
-]
-
-
-@pytest.mark.parametrize(("caps", "k"), ALL_CAPS)
-@pytest.mark.parametrize("d", [2, 10])
-def test_units_with_caps_move_k_times_as_far(d, caps, k):
-    *queries, rows = variances(correlated.design(counting(d, cells=100, caps=caps), GAUSSIAN))
-    assert queries == pytest.approx([k * ((math.sqrt(d) + 1) / 2) ** 2] * d)
-    assert rows == pytest.approx(k * (math.sqrt(d) + 1))
-    replaced = counting(d, cells=100, caps=caps, neighboring="replace")
-    *queries, rows = variances(correlated.design(replaced, GAUSSIAN))
-    assert queries == pytest.approx([k * (d + 1)] * d)
-    assert rows == pytest.approx(4 * k)
 
 
 GENERAL = {

@@ -7,19 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from support.marginal import (
-    check_covariance,
-    counted,
-    decoding,
-    domain_of,
-    drawn,
-    marginal,
-    measuring,
-    shared_covariance,
-    sigmas,
-    table_of,
-    up_to,
-)
+from support.marginal import decoding, domain_of, marginal, measuring, sigmas, table_of, up_to
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.strategies import MECHANISMS, margins
@@ -58,25 +46,6 @@ def test_where_patterns_are_compared_in_floats_the_least_is_never_above_the_exac
     monkeypatch.setattr(margins, "_MOST_AXES", 4)
     most = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
     assert most.least == -exact.whole
-
-
-@pytest.mark.parametrize("made", [gaussian, laplace])
-@pytest.mark.parametrize(
-    ("sizes", "tables"),
-    [
-        (SIZES, SOME),
-        ((3, 1, 4, 1), [(1,), (0, 1, 3), (2, 3), (1, 3)]),
-        ((1,), [()]),
-        ((5,), [(0,)]),
-    ],
-)
-def test_without_noise_tables_are_what_was_counted(made, sizes, tables):
-    domain = domain_of(sizes, tables)
-    cells = np.random.default_rng(3).integers(0, 90, sizes)
-    layers = made(domain)
-    found = layers.decode(layers.encode(counted(cells, domain)), 1.0)
-    for axes, own in zip(tables, found, strict=True):
-        np.testing.assert_allclose(own, table_of(cells, axes).ravel(), atol=1e-9)
 
 
 @pytest.mark.parametrize("made", [gaussian, laplace])
@@ -187,22 +156,6 @@ def test_mechanisms_have_ways_of_their_own_for_margins():
     alone = marginal((2,), [])
     assert margins.apart(alone, GAUSSIAN) is None
     assert margins.plan_paired(alone, LAPLACE) is None
-
-
-@pytest.mark.parametrize("scale", [2.5, 40.0])
-def test_errors_drawn_are_correlated_as_in_closed_form_across_tables_too(scale):
-    tables = up_to(3, 2)
-    layers = gaussian(domain_of((2, 3, 4), tables))
-    squares = {
-        layer: scale**2 / float(precision)
-        for layer, precision in zip(layers.lattice.layers, layers.precisions, strict=True)
-    }
-    expected = shared_covariance(layers, tables, squares, 1 / 12)
-    # 36 variances with a relative standard error of .58 %, and covariances with less: 4 % is passed
-    # in one run of 1e9
-    check_covariance(np.cov(drawn(layers, GAUSSIAN, scale, 60_000)), expected, 0.04)
-    with pytest.raises(AssertionError):  # noise 5 % too small
-        check_covariance(np.cov(drawn(layers, GAUSSIAN, 0.95 * scale, 60_000)), expected, 0.04)
 
 
 SHAPES = [((12, 10, 8), 3), ((5, 6, 7), 3), ((2, 20, 30), 3), ((2, 2, 3, 100), 2)]

@@ -68,24 +68,6 @@ def test_all_of_them_cost_exactly_what_a_count_costs(optional, law):
         assert made.movement([*map(Fraction, made.scales)], law) == expected
 
 
-@pytest.mark.parametrize("optional", [False, True])
-@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 5), (99, 100), (-4, -2)])
-def test_without_noise_the_answers_are_exact(lower, upper, optional):
-    asked = (COUNT, PRESENT, SUM, MEAN)
-    made = pair.design(workload(column(lower, upper, optional=optional), asked, cells=3), LAPLACE)
-    present = np.array([7, 0, 1])
-    everyone = present + np.array([4, 3, 0]) * optional
-    total = np.array([3 * lower + 4 * upper, 0, lower])
-    totals = {(0, "rows"): everyone, (1, "rows"): present, (1, "value"): total}
-    blocks = made.encode({need: totals[need] for need in made.needs})
-    all_rows, rows, sums, means = (one.values for one in made.decode(blocks, [0.0] * len(blocks)))
-    assert all_rows.dtype == rows.dtype == np.int64
-    assert (all_rows.tolist(), rows.tolist()) == (everyone.tolist(), present.tolist())
-    assert sums == pytest.approx(total)
-    middle = (lower + upper) / 2
-    assert means == pytest.approx([(3 * lower + 4 * upper) / 7, middle, lower])
-
-
 @pytest.mark.parametrize(
     ("work", "law"),
     [

@@ -4,21 +4,17 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
-from support.designing import columns, counting, covariances, variances, workload
+from support.designing import columns, counting, variances, workload
 from support.plans import parts_of
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
-from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, independent, sparse
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.sparse import lift
@@ -46,24 +42,6 @@ def test_variances_are_those_of_the_closed_form(d, k):
     assert rows == pytest.approx((radius + rounded) / rounded, rel=2e-3)
 
 
-@pytest.mark.parametrize(("d", "k"), PAIRS + DENSE)
-def test_fewer_true_columns_never_have_more_noise(d, k):
-    work = counting(d, most=k)
-    alone, shared = independent.design(work, GAUSSIAN), sparse.design(work, GAUSSIAN)
-    assert variances(alone) == pytest.approx([k] * d)
-    assert variances(shared)[0] < 0.995 * k
-    dense = ((math.sqrt(d) + 1) / 2) ** 2
-    assert variances(shared)[0] <= dense * (1 + 2e-3)
-
-
-@pytest.mark.parametrize(("d", "k"), DENSE)
-def test_many_true_columns_are_as_good_as_all(d, k):
-    matrix = covariances(sparse.design(counting(d, most=k), GAUSSIAN))
-    assert matrix[0, 0] == pytest.approx(((math.sqrt(d) + 1) / 2) ** 2)
-    assert matrix[0, 1] == pytest.approx((math.sqrt(d) + 1) / 4)
-    assert matrix[d, d] == pytest.approx(math.sqrt(d) + 1)
-
-
 @pytest.mark.parametrize(("d", "k"), PAIRS)
 def test_no_other_shift_or_weight_of_the_rows_does_better(d, k):
     # Var f = s^2 (1 + t^2 / gamma^2), with s^2 = max over j <= k of j (1 - t)^2 + (d - j) t^2 and
@@ -76,26 +54,6 @@ def test_no_other_shift_or_weight_of_the_rows_does_better(d, k):
     assert variances(sparse.design(counting(d, most=k), GAUSSIAN))[0] == pytest.approx(
         best, rel=2e-3
     )
-
-
-@pytest.mark.parametrize("caps", [Caps(5, 5, 5), Caps(4, 3, 2)])
-def test_units_with_caps_move_k_times_as_far(caps):
-    one, many = (
-        variances(sparse.design(counting(10, most=3, cells=50, caps=each), GAUSSIAN))
-        for each in (ROW_CAPS, caps)
-    )
-    k = {5: 25, 4: 8}[caps.rows]
-    assert many == pytest.approx([k * variance for variance in one])
-
-
-def test_replaced_rows_change_twice_as_many_columns_at_most():
-    options = {"neighboring": "replace", "always": True}
-    assert variances(
-        independent.design(counting(10, most=3, **options), GAUSSIAN)
-    ) == pytest.approx([6] * 10)
-    assert variances(
-        independent.design(counting(10, most=7, **options), GAUSSIAN)
-    ) == pytest.approx([10] * 10)
 
 
 @pytest.mark.parametrize(
@@ -114,22 +72,6 @@ def test_replaced_rows_change_twice_as_many_columns_at_most():
 )
 def test_where_nothing_is_gained_there_is_no_design(work, law):
     assert sparse.design(work, law) is None
-
-
-@pytest.mark.parametrize("counted", [False, True])
-@pytest.mark.parametrize(("d", "k"), [(10, 3), (4, 3)])
-def test_without_noise_the_estimates_are_the_answers(d, k, counted):
-    sums = tuple(Output("sum", 1 + position) for position in range(d))
-    outputs = (*sums[:2], Output("count", 0), *sums[2:]) if counted else sums
-    work = workload(columns(*[(0, 1)] * d), outputs, cells=2, most=k)
-    made = sparse.design(work, GAUSSIAN)
-    totals = {(at, "value"): np.array([7 * at, at - 1]) for at in range(1, d + 1)}
-    totals[0, "rows"] = np.array([100, 20])
-    read = made.decode(made.encode(totals), [0.0] * (d + 1))
-    expected = [[7 * at, at - 1] for at in range(1, d + 1)]
-    expected.insert(2 if counted else d, [100, 20])
-    assert made.extra == (not counted)
-    assert np.array([estimate.values for estimate in read]) == pytest.approx(np.array(expected))
 
 
 NAMES = [f"b{position}" for position in range(4)]
@@ -158,22 +100,6 @@ def test_a_limit_is_one_on_boolean_columns():
 def test_a_limit_is_a_whole_number(most):
     with raises(QueryError, "max_true must be a whole number >= 1"):
         dpf.sum(NAMES, max_true=most)
-
-
-def test_rows_with_too_many_true_columns_keep_a_random_choice():
-    truth = np.zeros((900, 4), bool)
-    truth[:600] = True
-    truth[600:, 1] = True
-    part = planned(dpf.sum(NAMES, max_true=2), "gaussian")
-    needs = sorted(part.design.needs)
-    frame = pd.DataFrame(truth, columns=NAMES)
-    kept = PandasEngine().totals(frame, [part.table.task(needs)], SYSTEM)[0]
-    answers = kept[:, 0] - np.array([0, 300, 0, 0])
-    assert answers.sum() == 1200
-    # each column stays in a row with probability 1/2: 7 deviations of a binomial of 600 rows are
-    # passed once in 10^11 runs
-    assert np.abs(answers - 300).max() < 7 * math.sqrt(150)
-    assert len(set(answers.tolist())) > 1 or answers[0] == 300
 
 
 def test_other_mechanisms_use_the_limit_too():

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from support.designing import EVERYONE, columns, deviations, variances, workload
-from support.randomness import SYSTEM
+from support.designing import EVERYONE, columns, variances, workload
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -101,22 +100,3 @@ def test_caps_so_large_that_few_units_leave_64_bits_have_no_design(law):
     blocks = made.encode({(0, "rows"): units // 10 * rows, (0, "units"): units})
     (estimate,) = made.decode(blocks, [0.0, 0.0])
     assert estimate.values.tolist() == (units // 10 * rows).tolist()
-
-
-def test_bins_share_the_error_of_the_number_of_units():
-    # 50,000 draws: a variance is off by 0.6 %, 3 % is 4.7 of that, and one of the four comparisons
-    # fails by chance in 10^5 runs
-    made, draws = sparse.plan_bins(bins(10, Caps(None, 5, 1)), GAUSSIAN), 50_000
-    scales = [30 * scale for scale in deviations(made)]
-    noise = GAUSSIAN.draw([scales[0], scales[0], scales[1]], draws, SYSTEM)
-    exact = [np.hypot(scale, math.sqrt(1 / 12)) for scale in scales]
-    (one,) = made.decode([noise[0], noise[2]], exact)
-    (other,) = made.decode([noise[1], noise[2]], exact)
-    (prediction,) = made.predict(exact)
-    assert one.values.var() == pytest.approx(prediction.std_error**2, rel=0.03)
-    assert other.values.var() == pytest.approx(prediction.std_error**2, rel=0.03)
-    difference = (one.values - other.values).var()
-    assert difference == pytest.approx(2 * one.loadings[0] ** 2, rel=0.03)
-    total = (one.values + other.values).var()
-    assert total == pytest.approx(2 * one.loadings[0] ** 2 + 4 * one.loadings[1] ** 2, rel=0.03)
-    assert total > 1.1 * difference

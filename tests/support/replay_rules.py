@@ -20,7 +20,8 @@ import numpy as np
 from support.plans import parts_of
 
 from dpframe.errors import PrivacyTestError
-from dpframe.privacy import box, gaussian, laplace, laws, selection, staircase
+from dpframe.privacy import box, laws, selection, staircase
+from dpframe.privacy import law as drawing
 from dpframe.privacy.laplace import LAPLACE_CURVE
 from dpframe.testing.comparing import difference, watch
 from dpframe.testing.recorder import Draw, Replay, Run
@@ -174,8 +175,7 @@ class Tags:
     def instead_of_noise(self):
         """Replace the samplers."""
         with ExitStack() as stack:
-            for law in (gaussian, laplace):
-                stack.enter_context(mock.patch.object(law, "integer_noise", self._integers))
+            stack.enter_context(mock.patch.object(drawing, "integer_noise", self._integers))
             stack.enter_context(mock.patch.object(box, "box_noise", self._box))
             stack.enter_context(mock.patch.object(selection, "geometric", self._geometric))
             stack.enter_context(mock.patch.object(staircase, "staircase_noise", self._staircase))
