@@ -38,7 +38,7 @@ _FRAMES = frozenset(
 _TAKE_DATA = frozenset(
     "ax bins bounds by candidates color column columns coords edges graph keys n parents".split()
 ) | frozenset(
-    "path population q schema weights delta discovery epsilon mu name note rho share".split()
+    "path population prior q schema weights delta discovery epsilon mu name note rho share".split()
 )
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 import dpframe as dpf
-from dpframe.privacy.gaussian import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_epsilon, gaussian_mu
 
 ROOT = Path(__file__).resolve().parents[1]
 ONE = {"epsilon": 1, "delta": 1e-6}
@@ -294,6 +294,29 @@ def test_ordinary_intervals_hold_for_none_of_the_largest():
     lows = released.dp.interval()["count_low"][released["count"].nlargest(10).index]
     assert (lows > 2).all()
     says("publishing.md", "hold for none of the largest ten")
+
+
+def test_claims_of_ledgers_are_those_of_their_tests():
+    source = (ROOT / "tests" / "operations" / "test_looks.py").read_text(encoding="utf-8")
+    assert "after[name] <= 1.08 * before[name]" in source
+    says("privacy-promise.md", "errors grow by at most 8 %")
+    source = (ROOT / "tests" / "ledger" / "test_pots_kept.py").read_text(encoding="utf-8")
+    assert '"1/14"' in source
+    says("privacy-promise.md", "takes at most 1/14 of epsilon")
+    says("known-limits.md", "Gaussian releases alone lose 0.7 to 1.5 % of accuracy")
+    table = raw("privacy-promise.md").split("| more noise |")[1].split("\n")[0]
+    percents = [float(cell) for cell in re.findall(r"([\d.]+) %", table)]
+    assert (round(min(percents), 1), round(max(percents), 1)) == (0.7, 1.5)
+    says("reference/declaring.md", f"which is ({gaussian_epsilon(1e-6, 2):.0f}, 1e-6)-DP")
+
+
+def test_where_a_peer_admits_more_is_as_measured():
+    measured = (ROOT / "benchmarks" / "results" / "comparison.md").read_text(encoding="utf-8")
+    words = " ".join(measured.split())
+    assert "From 200 releases on OpenDP admits 3 to 4 % more" in words
+    says("why.md", "fits 3 to 4 % more from 200 small releases on")
+    best = re.search(r"\| ([\d.]+)x: OpenDP, one-way tables", text_of("benchmarks.md"))[1]
+    says("why.md", f"{round(100 * (1 - float(best)))} % less error for some small tables")
 
 
 AUDITED = [

@@ -379,7 +379,8 @@ def look_with(frame: pd.DataFrame, opened: Opened) -> Shown:
     try:
         return _compare(frame, opened)
     except CertificateError as error:
-        way_out = "Go back to the released frame: sorting, choosing and laying out keep it"
+        way_out = "Go back to the released frame: sorting, choosing and laying out keep it; to"
+        way_out += " compute with its numbers, use .dp.combine"
         raise CertificateError(f"{error}. {way_out}.") from None
     except (*STOPS, MemoryError):
         raise

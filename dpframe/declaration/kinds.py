@@ -155,7 +155,9 @@ def check_bounds(label: Hashable, value: object, *, integer: bool = False) -> Bo
         rule = (
             "must be two finite numbers, or two times or durations of one kind, as (lower, upper)"
         )
-        raise _wrong_bounds(label, value, rule) from None
+        texts = isinstance(value, list | tuple) and any(isinstance(end, str) for end in value)
+        remedy = "Write a time as pd.Timestamp(...)." if texts else "For instance (0, 100)."
+        raise _wrong_bounds(label, value, rule, remedy) from None
     if not all(math.isfinite(bound) for bound in numbers):
         remedy = "Choose what a value can reasonably be: values beyond the bounds are clipped."
         raise _wrong_bounds(label, value, "must be finite", remedy)

@@ -219,7 +219,10 @@ def prior_given(prior: Any, values: np.ndarray, noise: ValueNoise) -> Prior:
         return _weighted(prior)
     if not all(callable(getattr(prior, name, None)) for name in ("cdf", "sf", "ppf", "std")):
         raise _no_prior(prior)
-    ends = float(prior.ppf(TUNING.tail)), float(prior.ppf(1 - TUNING.tail))
+    try:
+        ends = float(prior.ppf(TUNING.tail)), float(prior.ppf(1 - TUNING.tail))
+    except TypeError:  # not frozen
+        raise _no_prior(prior) from None
     if not ends[0] <= ends[1]:  # parameters out of range
         raise _no_prior(prior)
     reach = noise.reach

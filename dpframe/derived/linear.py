@@ -1,6 +1,7 @@
 """Weighted sums of released numbers, and what the noise of their releases does to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -177,8 +178,8 @@ class _Few(NamedTuple):
 
     def sizes(self, a: Value, b: Value, rows: Rows) -> tuple[Value, Value]:
         """Return the root of the sum of their squares, and the largest one."""
-        each = self.each(a, b, rows)
-        return norm(each), np.max(each, axis=0)
+        first, *rest = each = self.each(a, b, rows)
+        return (norm(each), reduce(np.maximum, each)) if rest else (first, first)
 
     def alike(self) -> np.ndarray | None:
         """Return them, if they are the same in all rows."""
@@ -196,10 +197,10 @@ class _Many(NamedTuple):
     def sizes(self, a: Value, b: Value, rows: Rows) -> tuple[Value, Value]:
         """Return the root of their variance, and at least the largest of them."""
         above, both, below = (part[rows] for part in self.squares)
-        variance = np.maximum(a * a * above - 2 * a * b * both + b * b * below, 0)
+        variance = np.maximum(a * (a * above - 2 * b * both) + b * b * below, 0)
         corners = [np.abs(a * p[rows] - b * q[rows]) for p, q in self.corners]
         size = np.sqrt(variance)
-        return size, size if not corners else np.minimum(np.max(corners, axis=0), size)
+        return size, np.minimum(reduce(np.maximum, corners), size) if corners else size
 
     def alike(self) -> np.ndarray | None:
         """Return them, if they are the same in all rows."""
@@ -240,7 +241,7 @@ def _few(union: Matrix, top: Matrix, bottom: Matrix) -> _Few:
     slots = np.arange(len(rows)) - np.repeat(union.indptr[:-1], lengths)
     made = []
     for matrix in (top, bottom):
-        padded = np.zeros((len(lengths), int(lengths.max(initial=1)) or 1))
+        padded = np.zeros((len(lengths), int(lengths.max(initial=1)) or 1), order="F")
         padded[rows, slots] = _at(matrix, rows, union.indices)
         made.append(padded)
     return _Few(*made)

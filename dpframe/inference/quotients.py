@@ -64,21 +64,16 @@ def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np
     some places, from the ends inwards, and their border is then found between two of these.
     """
     excess = _test(quotient, level)
-    first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
-    best = np.arctan(quotient.top / (quotient.unit * quotient.bottom))
-    best = np.clip(np.where(np.isnan(best), first, best), first, last)
-    low = best + (first - best) * _BETWEEN[::-1, None]
-    high = best + (last - best) * _BETWEEN[:, None]
-    places = np.concatenate([low, best[None], high])
-    accepted = np.array([excess(t, slice(None)) <= 0 for t in places])
+    places, accepted = _places(quotient, excess, slice(None))
+    beyond = ~accepted.any(axis=0) & (quotient.bottom > 0)
+    nearest = np.clip(quotient.top, *(end * quotient.bottom for end in quotient.span))
+    rows = np.flatnonzero(beyond & (nearest != quotient.top))
+    if len(rows):
+        quotient = replace(quotient, top=np.where(beyond, nearest, quotient.top))
+        excess = _test(quotient, level)
+        places[:, rows], accepted[:, rows] = _places(quotient, excess, rows)
     none = ~accepted.any(axis=0)
-    beyond = none & (quotient.bottom > 0)
-    if beyond.any():
-        nearest = np.clip(quotient.top, *(end * quotient.bottom for end in quotient.span))
-        top = np.where(beyond, nearest, quotient.top)
-        if (top != quotient.top).any():
-            return quotient_interval(replace(quotient, top=top), level)
-    columns, final = np.arange(len(best)), len(places) - 1
+    columns, final = np.arange(places.shape[1]), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
     about = {"by_row": quotient.by_row}
@@ -87,6 +82,19 @@ def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np
     low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(lowest))
     high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(highest))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
+
+
+def _places(
+    quotient: Quotients, excess: Callable[[np.ndarray, Rows], np.ndarray], rows: Rows
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places from end to end, as angles, and where they are not rejected."""
+    first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
+    best = np.arctan(quotient.top[rows] / (quotient.unit * quotient.bottom[rows]))
+    best = np.clip(np.where(np.isnan(best), first, best), first, last)
+    low = best + (first - best) * _BETWEEN[::-1, None]
+    high = best + (last - best) * _BETWEEN[:, None]
+    places = np.concatenate([low, best[None], high])
+    return places, np.array([excess(t, rows) <= 0 for t in places])
 
 
 def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.ndarray]:

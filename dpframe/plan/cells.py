@@ -100,6 +100,8 @@ def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
         why = f"no public keys for {label!r}: the groups present in the data would leak."
         way = f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
         cut = "Numbers and times can be cut in the call: by=dpf.cut(...), by=dpf.period(...)."
+        if label in declaration.unit_columns:
+            cut = "It is of the privacy unit: .dp.units(by=...) counts units, and does not name it."
         raise DeclarationError(f"{why} {way} {cut}", parameter="keys", label=label)
     return axis
 

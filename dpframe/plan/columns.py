@@ -230,7 +230,7 @@ def _grid_and_bounds(
     """Find the grid and the bounds of a column, of numbers where what is asked needs numbers."""
     facts = declaration.column(label)
     if facts.bounds is None:
-        raise no_bounds(label)
+        raise _no_number(label) if _has_text_keys(facts) else no_bounds(label)
     grid = _grid(label, replace(facts, integer=facts.integer and not fine), facts.bounds, bits)
     if what and grid.ticks is not None:
         raise no_numbers(what, "columns", label)
@@ -269,6 +269,17 @@ def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:
     why = f"no public bounds for {label!r}: bounds taken from the data would leak."
     way = f"Declare them (ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}})"
     return DeclarationError(f"{why} {way}{otherwise}.", parameter="bounds", label=label)
+
+
+def _has_text_keys(facts: Column) -> bool:
+    return facts.keys is not None and all(isinstance(key, str) for key in facts.keys)
+
+
+def _no_number(label: Hashable) -> DeclarationError:
+    """Make the error about a number asked of a column whose keys are texts."""
+    why = f"{label!r} has texts as keys, and no public bounds: it is no number."
+    way = f"Group by it, by={quote(label)}, or release a share, .dp.rate(\"column == 'text'\")."
+    return DeclarationError(f"{why} {way}", parameter="bounds", label=label)
 
 
 def no_numbers(statistic: str, parameter: str, label: Hashable) -> QueryError:

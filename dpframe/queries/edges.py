@@ -12,6 +12,7 @@ from dataclasses import field
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -77,6 +78,7 @@ class Grid:
     drop: bool = field(default=False, repr=False)
 
     @classmethod
+    @lru_cache(1024)
     def for_bounds(
         cls,
         lower: float | Fraction,

@@ -178,6 +178,7 @@ def test_mass_of_some_strips_is_exact(law, scale, monkeypatch):
     assert worst_deviation(law, scale, strips, monkeypatch) < 1e-8
 
 
+@pytest.mark.full
 def test_one_wrong_cell_is_noticed(monkeypatch):
     table = strip_table(GAUSSIAN.curve)
     bottom = table.bottom.copy()

@@ -52,7 +52,7 @@ def covered(made, truth, factor=1.0):
         middle = made[name].to_numpy()
         low, high = (middle + factor * (bars[f"{name}{end}"] - middle) for end in ("_low", "_high"))
         held = (low - 1e-6 <= value) & (value <= high + 1e-6)
-        parts.append(np.mean(held | np.isnan(middle)))
+        parts.append(np.mean(held | (np.isnan(middle) & (factor == 1))))
     return parts
 
 

@@ -78,6 +78,7 @@ def leaves(value, path=()):
             yield from leaves(below, (*path, key))
 
 
+@pytest.mark.full
 def test_any_value_anywhere_is_read_or_refused():
     record = record_of(released(mu=1))
     refused = 0

@@ -304,7 +304,7 @@ def test_files_that_were_not_read_with_their_certificate_say_how(tmp_path):
     frame = pd.DataFrame({"zone": ["A", "B"]})
     query = dpf.count("zone", keys=["A", "B"])
     dpf.write_csv(dpf.release(frame, query, epsilon=1, privacy_unit=dpf.EACH_ROW), path)
-    with pytest.raises(CertificateError, match=r"dpf\.read_csv reads what"):
+    with pytest.raises(CertificateError, match=r"dpf\.read_csv and dpf\.read_excel read it"):
         dpf.verify(pd.read_csv(path))
     for given in (path, str(path)):
         with pytest.raises(CertificateError, match=r"Read it with dpf\.read_csv"):

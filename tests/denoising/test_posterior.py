@@ -183,7 +183,8 @@ def test_no_size_of_values_is_a_problem(value, n):
 
 
 @pytest.mark.parametrize(
-    "prior", [3, "poisson", {}, {1: -1}, {1: 0}, {"a": 1}, np.ones(3), stats.norm(0, -1)]
+    "prior",
+    [3, "poisson", {}, {1: -1}, {1: 0}, {"a": 1}, np.ones(3), stats.norm(0, -1), stats.poisson],
 )
 def test_priors_are_checked(prior):
     with raises(QueryError, "frozen distribution", parameter="prior"):

@@ -109,7 +109,7 @@ def of_units(draw):
     st.sampled_from([None, Condition.parse("x > 0")]),
     st.sampled_from([Caps(rows=1), Caps(rows=2, groups=1), Caps(rows_per_group=1), Caps(99, 9, 9)]),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_units_are_counted_once_whatever_the_caps(frame, cells, where, caps):
     """Caps leave something of every unit that has a row that counts."""
     keys = {0: None, 1: ["q"], 2: ["p", "q"]}[0 if not cells.axes else cells.size]

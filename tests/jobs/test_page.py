@@ -30,6 +30,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.full
 def test_the_plan_of_the_page_can_be_previewed_and_released(folder):
     first, *_ = blocks("sh")
     words = shlex.split(first)

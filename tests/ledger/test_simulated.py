@@ -141,6 +141,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("fault", "kind", "bounds", "words"), PLANTED)
 def test_a_planted_fault_is_found(fault, kind, bounds, words):
     with fault(), pytest.raises(AssertionError, match=words):

@@ -201,6 +201,14 @@ def test_means_beside_other_tables_stay_as_they_are():
     assert list(made["m"].columns) == ["fare"]
 
 
+def test_the_counts_of_an_earlier_table_may_be_the_prior():
+    made = counts()
+    earlier = pd.Series([0, 0, 11, 10, 11, 12]).value_counts()
+    found = made.dp.denoise(prior=earlier)
+    assert found.equals(made.dp.denoise(prior=earlier.to_dict()))
+    assert set(found["count_denoised"]) <= {0, 10, 11, 12}
+
+
 def test_few_values_are_not_compared_and_counts_stay_above_zero():
     made = dpf.release(trips(), dpf.count("zone", keys=ZONES[:7]), mu=0.01, denoise="auto")
     assert made["count_denoised"].tolist() == made["count"].clip(lower=0).tolist()
