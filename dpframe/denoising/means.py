@@ -288,15 +288,14 @@ def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
 def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> ScalePrior:
     """Fit center and weights for one spread of single values."""
     spreads = rows.rows**2 * _spreads(rows, prior.within)
-    densities = _Densities(*np.empty((3, *spreads.shape)))
     for _ in range(_STEPS):
         last = prior
-        densities.fill(noisy, spreads, prior)
-        over = 1 / (prior.weights @ densities.densities)
-        shares = prior.weights * (densities.densities @ over)
+        precisions, densities, _ = _densities(noisy, spreads, prior)
+        over = 1 / (prior.weights @ densities)
+        shares = prior.weights * (densities @ over)
         weights = (shares + _LIKELY) / (len(rows.rows) + 1)
-        np.multiply(densities.densities, densities.precisions, out=densities.densities)
-        fits = over * (prior.weights @ densities.densities) * rows.rows  # least squares, T = M n
+        precise = prior.weights @ (densities * precisions)
+        fits = over * precise * rows.rows  # least squares, T = M n
         center = float(fits @ noisy.centered) / max(float(fits @ rows.rows), _LEAST)
         center = min(max(center, -1.0), 1.0)
         prior = prior._replace(center=center, weights=weights)
@@ -310,44 +309,31 @@ def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
     return np.asarray(np.minimum(SHARES[:, None] + within * rows.inverse, 1.0))
 
 
-class _Densities(NamedTuple):
-    """By share and group, what is known of `T - M N`; arrays of many groups are filled in place."""
-
-    precisions: np.ndarray
-    densities: np.ndarray
-    spare: np.ndarray
-
-    def fill(self, noisy: NoisyRatio, spreads: np.ndarray, prior: ScalePrior) -> np.ndarray:
-        """Compute all, and return the logarithms of the exponentials left out."""
-        precisions, densities, spare = self
-        np.multiply(spreads, _widest(prior.center), out=precisions)
-        precisions += noisy.noise_at(prior.center)
-        np.reciprocal(precisions, out=precisions)
-        halves = (noisy.centered - prior.center * noisy.rows) ** 2 / 2
-        np.subtract(precisions[-1], precisions, out=densities)
-        densities *= halves
-        np.exp(densities, out=densities)
-        np.sqrt(precisions, out=spare)
-        densities *= spare
-        return np.asarray(-halves * precisions[-1])
+def _densities(
+    noisy: NoisyRatio, spreads: np.ndarray, prior: ScalePrior
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return by share and group precisions and densities of `T - M N`, and logs left out."""
+    precisions = 1 / (spreads * _widest(prior.center) + noisy.noise_at(prior.center))
+    halves = (noisy.centered - prior.center * noisy.rows) ** 2 / 2
+    densities = np.exp((precisions[-1] - precisions) * halves) * np.sqrt(precisions)
+    return precisions, densities, -halves * precisions[-1]
 
 
 def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:
     spreads = rows.rows**2 * _spreads(rows, prior.within)
-    densities = _Densities(*np.empty((3, *spreads.shape)))
-    logs = densities.fill(noisy, spreads, prior) + np.log(prior.weights @ densities.densities)
+    _, densities, logs = _densities(noisy, spreads, prior)
+    logs += np.log(prior.weights @ densities)
     return float(logs.sum() + _LIKELY @ np.log(prior.weights))
 
 
 def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posterior:
     """Return the posterior of the offsets from the middle; means are within the bounds."""
     spreads = _spreads(rows, prior.within)
-    densities = _Densities(*np.empty((3, *spreads.shape)))
-    densities.fill(noisy, rows.rows**2 * spreads, prior)
+    precisions, densities, _ = _densities(noisy, rows.rows**2 * spreads, prior)
     spreads *= _widest(prior.center)
-    shares = prior.weights[:, None] * densities.densities / (prior.weights @ densities.densities)
+    shares = prior.weights[:, None] * densities / (prior.weights @ densities)
     residual = noisy.centered - prior.center * noisy.rows
-    parts = spreads * densities.precisions
+    parts = spreads * precisions
     means = parts * (rows.rows * residual)
     mean = (shares * means).sum(0)
     part = (shares * parts).sum(0)

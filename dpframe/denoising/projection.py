@@ -1,9 +1,7 @@
 """Euclidean projections of noisy values on what is known of the true ones.
 
 Moving to the nearest point of a convex set that holds the truth never moves away from the truth.
-Risks are estimated by `|x - y|^2 / d + sigma^2 (2 df / d - 1)` for d values y, projected to x; df
-is the divergence `sum_i dx_i / dy_i` (Stein 1981). This is unbiased where the noise is independent
-and Gaussian.
+Risks are those of `stein_risk`.
 """
 
 import itertools
@@ -144,7 +142,7 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
 
     pooled = np.array(optimize.isotonic_regression(noisy, increasing=bool(increasing)).x)
     df = 1 + int(np.count_nonzero(np.diff(pooled)))
-    return Denoised(pooled, _risk(noisy, pooled, sigma, df), {})
+    return Denoised(pooled, stein_risk(pooled - noisy, sigma, df / noisy.size), {})
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -186,6 +184,8 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
     """
     noisy, sigma = check_values(values), check_sigma(sigma)
     above = check_parents(parents, noisy.size)
+    if not noisy.size:
+        return Denoised(noisy.copy(), math.nan, {})
     levels = _levels(above)
     estimates, variances = noisy.copy(), np.ones(noisy.size)
     sums, pooled = np.zeros(noisy.size), np.zeros(noisy.size)
@@ -200,7 +200,7 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
         missing = estimates[parent] - sums[parent]
         estimates[children] += variances[children] / pooled[parent] * missing
     leaves = int(np.count_nonzero(pooled == 0))
-    return Denoised(estimates, _risk(noisy, estimates, sigma, leaves), {})
+    return Denoised(estimates, stein_risk(estimates - noisy, sigma, leaves / noisy.size), {})
 
 
 def whole(values: object, *, total: int | None = None) -> Denoised:
@@ -267,11 +267,25 @@ def onto_simplex(values: np.ndarray, total: float) -> np.ndarray:
     return np.asarray(np.maximum(below - threshold, 0.0))
 
 
-def _risk(noisy: np.ndarray, estimates: np.ndarray, sigma: float, df: float) -> float:
-    if not noisy.size:
-        return math.nan
-    moved = float(np.square(estimates - noisy).mean())
-    return moved + sigma * sigma * (2 * df / noisy.size - 1)
+@np.errstate(over="ignore", under="ignore")
+def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
+    """Return Stein's unbiased estimate of the mean squared error of denoised values.
+
+    It is `|h(y) - y|^2 / d + s^2 (2 q - 1)` (Stein 1981), where h maps the d values y to denoised
+    ones, the changes are `h(y) - y`, of either sign, s is `sigma`, of independent noise, and q the
+    slope, the mean of the derivatives `d h_i / d y_i`. Where the result fits in a float, no step on
+    the way overflows. An infinite change makes it infinite.
+
+    Examples
+    --------
+    >>> stein_risk(np.array([-1.0, 1.0]), 2.0, 0.75)
+    3.0
+    """
+    unit = max(float(np.abs(changes).max()), sigma)
+    if math.isinf(unit):
+        return math.inf
+    relative = float(np.mean(np.square(changes / unit))) + (sigma / unit) ** 2 * (2 * slope - 1)
+    return unit * (unit * relative)
 
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:

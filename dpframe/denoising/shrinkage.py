@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from dpframe.arguments import check_flag
-from dpframe.denoising.projection import Denoised, check_law, check_sigma, check_values
+from dpframe.denoising.projection import Denoised, check_law, check_sigma, check_values, stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.law import Law
@@ -97,42 +97,6 @@ def james_stein(
     shrunk = (center + (1 - share) * offsets) * unit
     risk = stein_risk(share * offsets * unit, s, divergence / d)
     return Denoised(shrunk, risk, {"weight": 1 - share})
-
-
-@np.errstate(over="ignore", under="ignore")
-def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
-    """Return Stein's unbiased estimate of the mean squared error of denoised values.
-
-    It is `|h(y) - y|^2 / d + s^2 (2 q - 1)`, where h maps the d values y to denoised ones, s is
-    `sigma` and q the slope. Where the result fits in a float, no step on the way overflows. An
-    infinite change makes it infinite.
-
-    Parameters
-    ----------
-    changes
-        `h(y) - y`, of either sign, shape (d,), not empty.
-    sigma
-        Standard deviation of the noise in a value; the noise is independent.
-    slope
-        `q`, the divergence of h at y divided by d: the mean of the derivatives `d h_i / d y_i`. For
-        a law of noise other than the Gaussian, a number with the same expectation as
-        `W . h(y) / (d s^2)`, W the noise.
-
-    References
-    ----------
-    C. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics
-    9, 1981.
-
-    Examples
-    --------
-    >>> stein_risk(np.array([-1.0, 1.0]), 2.0, 0.75)
-    3.0
-    """
-    unit = max(float(np.abs(changes).max()), sigma)
-    if math.isinf(unit):
-        return math.inf
-    relative = float(np.mean(np.square(changes / unit))) + (sigma / unit) ** 2 * (2 * slope - 1)
-    return unit * (unit * relative)
 
 
 Threshold: TypeAlias = Literal["sure", "universal"] | float

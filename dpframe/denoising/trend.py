@@ -6,8 +6,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoising.projection import Denoised, check_edges, check_sigma, check_values
-from dpframe.denoising.shrinkage import stein_risk
+from dpframe.denoising.projection import (
+    Denoised,
+    check_edges,
+    check_sigma,
+    check_values,
+    stein_risk,
+)
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
 from dpframe.privacy.amounts import as_float

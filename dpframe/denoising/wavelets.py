@@ -4,8 +4,14 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from dpframe.denoising.projection import Denoised, check_edges, check_sigma, check_values
-from dpframe.denoising.shrinkage import soft_threshold, stein_risk
+from dpframe.denoising.projection import (
+    Denoised,
+    check_edges,
+    check_sigma,
+    check_values,
+    stein_risk,
+)
+from dpframe.denoising.shrinkage import soft_threshold
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 

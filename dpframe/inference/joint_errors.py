@@ -255,16 +255,7 @@ def widen(
     e^2` degrees of freedom, and counts as one with 20 at least: the half-width is multiplied by `1
     + (z^2 + 1) / (4 n)`, as a quantile of Student is to first order (Satterthwaite 1946).
 
-    Parameters
-    ----------
-    width, deviation
-        Half-width and standard deviation of the noise alone.
-    variance
-        Variance of the normal error; below 0 it counts as 0.
-    level
-        Confidence level.
-    error
-        Standard error of that variance.
+    Variances below 0 count as 0.
 
     References
     ----------

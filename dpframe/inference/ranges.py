@@ -219,16 +219,9 @@ def limits(
     if one of two edges is rejected, that after the quantile and the 64th next to it: nearly the
     same test, though no more is proved than twice its level.
 
-    Parameters
-    ----------
-    below
-        Estimated numbers of rows below the edges: one row per group.
-    quantiles
-        The quantiles.
-    widths
-        How far noise may move `c_e - q N` down, or up: one row per quantile, one column per edge.
-    exact
-        The same, or less, for the position of a quantile and an edge: looked at where it decides.
+    Numbers of rows below the edges have a row per group; widths, how far noise may move `c_e - q N`
+    down, or up, one per quantile and a column per edge. `exact` is the same, or less, for the
+    position of a quantile and an edge: looked at where it decides.
 
     Examples
     --------

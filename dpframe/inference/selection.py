@@ -223,18 +223,8 @@ def selected_ends(
     that n + Y is shown, is at most `(1 - level) / 2`, and all from there to y: next to the region's
     ends, y may be rare for each n.
 
-    Parameters
-    ----------
-    y
-        Noisy integers, all shown.
-    noise
-        The noise Y.
-    region
-        Which integers are shown.
-    level
-        Confidence level.
-    within
-        The ends of what is looked at; y is in it, or moved there.
+    The noise is Y, the region says which integers are shown, and y, or what it is moved to, is
+    within the ends of what is looked at.
 
     Examples
     --------

@@ -169,13 +169,13 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         return OutputColumn(**given, row_weights=weights)
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    what: str = asked.form.name if asked.form.of_numbers else ""
-    what = "sampling=True" if asked.sampled else what
-    what = _WEIGHED if weights else what
+    subject: str = asked.form.name if asked.form.of_numbers else ""
+    subject = "sampling=True" if asked.sampled else subject
+    subject = _WEIGHED if weights else subject
     # squares are rounded up to a part of the width: whole numbers are too coarse for them
     fine = asked.fine or asked.form.is_fine
     values = tuple(
-        (label, *_grid_and_bounds(label, what, declaration, bits, fine=fine))
+        (label, *_grid_and_bounds(label, subject, declaration, bits, fine=fine))
         for label in asked.columns
     )
     output = OutputColumn(**given, values=values, row_weights=weights)
@@ -225,15 +225,15 @@ def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
 
 
 def _grid_and_bounds(
-    label: Hashable, what: str, declaration: Declaration, bits: int, *, fine: bool = False
+    label: Hashable, subject: str, declaration: Declaration, bits: int, *, fine: bool = False
 ) -> tuple[Grid, Bounds]:
-    """Find the grid and the bounds of a column, of numbers where what is asked needs numbers."""
+    """Find the grid and the bounds of a column, of numbers where the subject needs numbers."""
     facts = declaration.column(label)
     if facts.bounds is None:
         raise _no_number(label) if _has_text_keys(facts) else no_bounds(label)
     grid = _grid(label, replace(facts, integer=facts.integer and not fine), facts.bounds, bits)
-    if what and grid.ticks is not None:
-        raise no_numbers(what, "columns", label)
+    if subject and grid.ticks is not None:
+        raise no_numbers(subject, "columns", label)
     return grid, facts.bounds
 
 

@@ -33,6 +33,7 @@ RELATIONS = ("add_remove", "replace")
 FLAGS = ["b0", "b1", "b2", "b3"]
 PAIRS = pd.DataFrame({"g": ["a", "a", "b", "c"], "h": [0, 1, 0, 1]})
 SUMS = dpf.aggregate("g", a=dpf.sum("x"), b=dpf.sum("y"))
+APART = dpf.aggregate("g", a=dpf.sum("x", where="x > 0"), b=dpf.sum("y", where="x <= 0"))
 SQUARES = dpf.var("x", "g")
 MOMENTS = dpf.aggregate("g", m=dpf.mean("x"), r=dpf.corr("x", "y"), n=dpf.count())
 IN_MARGINS = partial(dpf.margins, ["g", "h"], 2)
@@ -49,7 +50,7 @@ ASKED = {
     pair.design: [dpf.mean("x", "g"), dpf.mean("x", "g", weights="wt")],
     pair.plan_bernstein: [dpf.var("x", "g")],
     independent.plan_parts: [MOMENTS],
-    correlated.design: [dpf.sum(FLAGS, "g"), SUMS],
+    correlated.design: [dpf.sum(FLAGS, "g"), SUMS, APART],
     margins.apart: [
         *(IN_MARGINS(), IN_MARGINS(m=dpf.mean("x")), IN_MARGINS(keys=PAIRS), BY_SIGN),
         *(IN_MARGINS(weights={(): 9, ("g",): 0.1}), IN_MARGINS(n=dpf.count(), s=dpf.sum("y"))),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoising.shrinkage import james_stein, stein_risk
+from dpframe.denoising.projection import stein_risk
+from dpframe.denoising.shrinkage import james_stein
 from dpframe.errors import QueryError
 
 FALSE_ALARM = 4.9  # standard errors: chance goes beyond one time in a million

@@ -257,3 +257,10 @@ def test_steps_keep_the_mark_as_the_pages_say(step, tmp_path):
 def test_steps_lose_the_mark_as_the_pages_say(step, tmp_path):
     made = dpt.rehearsal(rows=60, max_rows=4, **FACTS)
     assert MADE_UP not in LOST[step](made, tmp_path).attrs
+
+
+def test_columns_of_which_a_type_alone_is_declared_are_made_up():
+    held = {"zone": "string", "rides": "int64", "day": "date", "paid": "bool"}
+    made = dpt.rehearsal(types=held, privacy_unit=dpf.EACH_ROW, rows=50)
+    assert set(made.columns) == set(held)
+    assert (made["rides"].dtype, made["paid"].dtype) == (np.int64, np.bool_)
