@@ -141,14 +141,14 @@ class DPAccessor(PrivateAccessor):
         >>> import pandas as pd
         >>> import dpframe as dpf
         >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
-        >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
+        >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1), n_weight=1)
         >>> both = dpf.release(answers, query, mu=0.5, mechanism="correlated")
         >>> both.dp.covariance.round(2)
                     tea  milk     n
           column
-        0 tea     5.85  2.44  4.87
-          milk    2.44  5.85  4.87
-          n       4.87  4.87  9.74
+        0 tea     6.29  1.84  3.67
+          milk    1.84  6.29  3.67
+          n       3.67  3.67  7.35
         """
         return intervals.covariance(self._frame)
 

@@ -31,12 +31,6 @@ def sparse() -> Any:
     return module
 
 
-def selection(places: np.ndarray, size: int) -> Matrix:
-    """Return the matrix that takes some of so many numbers."""
-    ones = np.ones(len(places))
-    return sparse().csr_array((ones, (np.arange(len(places)), places)), (len(places), size))
-
-
 def grouping(groups: np.ndarray, size: int) -> Matrix:
     """Return the matrix that adds numbers up by the group of each."""
     ones = np.ones(len(groups))

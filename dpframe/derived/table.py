@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.cells.keys import factored
+from dpframe.cells.keys import factored, series_of
 from dpframe.cells.record import Opened, carry, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, check_whole, look_with
 from dpframe.certificates.certificate import UNSEALED, Release, without_all_rows
@@ -20,7 +20,7 @@ from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.parts import NO_ALIAS, AliasPart, TablePart
 from dpframe.certificates.words import unit_in_lines
 from dpframe.derived.columns import CellEstimates, ColumnSums, EndPair
-from dpframe.derived.linear import LinearSums, ReleasedNumbers, selection
+from dpframe.derived.linear import LinearSums, ReleasedNumbers, grouping
 from dpframe.derived.links import ComputedTable, rows_of
 from dpframe.errors import QueryError, quote
 from dpframe.html import bounds_text
@@ -107,14 +107,14 @@ class ReleaseSource:
             known = part.totals
             totals = values[rows] if part.form.is_total else known.values[name]
             numbers = ReleasedNumbers(np.asarray(totals, float), known.loadings[name], release)
-            weights = selection(rows, size).T.tocsr()
+            weights = grouping(rows, size)
             terms.append((weights, numbers))
         return LinearSums(terms)
 
     def model(self, place: int) -> pd.Series:
         """Return the released cells of a column."""
-        label = self.opened.table.released[place].label
-        return self.opened.frame_of([label]).iloc[:, 0]
+        column = self.opened.columns[self.opened.table.released[place].label]
+        return series_of(column.numbers, column.part.dtype)
 
     def _intervals(self, place: int, level: float) -> EndPair:
         """Return the intervals of the released cells of a column; times in seconds."""
@@ -273,9 +273,9 @@ def check_people(shown: Shown, call: str) -> None:
         once = caps.single_row or caps.max_groups == 1
         if release.query.words.startswith("units") and not once:
             rule = f"{call} would count a unit in each of its groups, and it may be in several"
-            way_out = (
-                "For percentages of people, give of=df.dp.units(epsilon=...), or their number."
-            )
+            way_out = "Give of=df.dp.units(epsilon=...), or the number of people."
+            if call == "total":
+                way_out = "Release units for these groups: df.dp.units(by=..., epsilon=...)."
             raise QueryError(f"{rule}. {way_out}")
 
 

@@ -92,8 +92,8 @@ class Table:
         return self.first // len(self.outputs)
 
     def released(self, noisy: NoisyDesign) -> "Table":
-        """Add the number of rows, where its design gives that for free."""
-        if self.joint is not None or not noisy.design.extra:
+        """Add the number of rows, where that was asked for by a weight, and its design gives it."""
+        if self.joint is not None or not (noisy.design.extra and self.workload.rows_weight):
             return self
         return replace(self, outputs=(*self.outputs, self.rows_column))
 

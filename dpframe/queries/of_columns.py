@@ -168,8 +168,8 @@ def sum(
         The public number of rows per group: a number, or a series on the groups; or, if it is an
         earlier published estimate, a pair of it and its variance.
     n_weight
-        Importance of an accurate number of rows, relative to that of a column. Correlated noise
-        releases it as column `n` in any case.
+        Importance of an accurate number of rows, relative to that of a column. Above 0, it is one
+        more column, `n`.
     objective
         "total": the least sum of the columns' relative variances; "worst": the least maximum.
 

@@ -157,8 +157,8 @@ def test_percentages_of_people_with_several_answers():
         privacy_unit="p", max_groups=2, max_rows_per_group=1, keys={"lang": ["A", "B"]}
     )
     spoken = people.dp.units("lang", epsilon=20)
-    for call in (spoken.dp.percent, spoken.dp.total):
-        with raises(QueryError, "of=df.dp.units"):
+    for call, way_out in ((spoken.dp.percent, "of=df.dp.units"), (spoken.dp.total, "units(by=")):
+        with raises(QueryError, way_out):
             call()
     everybody = people.dp.units(epsilon=20)
     found = spoken.dp.percent(of=everybody)

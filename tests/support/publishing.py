@@ -50,7 +50,9 @@ KINDS = {
     "histogram by key": made(dpf.histogram("fare", [0, 5, 25], "zone", **ZONE)),
     "several": made(SEVERAL),
     "correlated": made(
-        dpf.sum(["fare", "day"], "zone", **ZONE, bounds=(0, 25)), mechanism="correlated", delta=1e-6
+        dpf.sum(["fare", "day"], "zone", **ZONE, bounds=(0, 25), n_weight=1),
+        mechanism="correlated",
+        delta=1e-6,
     ),
     "box": made(SEVERAL, mechanism="box"),
     "denoised": lambda: made(dpf.count("zone", **ZONE))().dp.denoise("nonnegative"),
