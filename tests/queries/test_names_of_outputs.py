@@ -64,13 +64,18 @@ def test_the_way_out_leads_out():
         (["n", "n_rows"], ["n_rows_2", "a"], "n_rows_3"),
     ],
 )
-def test_the_rows_that_come_for_free_have_a_name_of_their_own(columns, by, free):
+@pytest.mark.parametrize("mechanism", ["correlated", "laplace"])
+def test_numbers_of_rows_have_a_name_of_their_own_where_they_are_asked_for(
+    columns, by, free, mechanism
+):
     labels = [*columns, *([by] if isinstance(by, str) else by)]
     frame = pd.DataFrame(np.ones((4, len(labels)), int), columns=labels)
     keys = {label: [1] for label in labels if label not in columns}
-    query = dpf.sum(columns, by, keys=keys, bounds=(0, 1))
-    released = dpf.release(frame, query, mu=1, mechanism="correlated")
-    assert list(released.reset_index()) == [*keys, *columns, free]
+    spend = {"mechanism": mechanism, **({"epsilon": 1} if mechanism == "laplace" else {"mu": 1})}
+    for weight, beside in ((0, []), (1, [free])):
+        query = dpf.sum(columns, by, keys=keys, bounds=(0, 1), n_weight=weight)
+        released = dpf.release(frame, query, **spend)
+        assert list(released.reset_index()) == [*keys, *columns, *beside]
 
 
 def test_denoised_columns_are_not_named_like_a_level():
