@@ -39,7 +39,7 @@ _LEARNED_SIZE = 3.0  # the same in the square of its mean error
 _SEEN = 5.0  # log-likelihood by which a prior must exceed "all are zero"; at 2.5, noise does
 _PROBE = 0.25  # deviations of the noise by which values move, to see how estimates do
 _PROBED = 900  # values that move, if three times each
-_MOST_PROBES = 3
+_MOST_PROBES = 3  # fits of the prior beside the first
 # With fewer, zeros for values that gain less than _SEEN err more than normal noise: n z^2 / 2 < 5
 # at z = sqrt(2 / pi)
 _FEWEST = 16
