@@ -101,7 +101,7 @@ def _noise_delta(one: LabelRound, moved: int, epsilon: float) -> float:
     if one.law.norm == 1:
         return 0.0 if moved * weight / one.scale <= epsilon * float(_NEAR) else 1.0
     if not moved:
-        return max(0.0, -math.expm1(epsilon))
+        return -math.expm1(min(epsilon, 0.0))
     mu = math.sqrt(moved) * weight / one.scale
     near, far = ((epsilon / mu + sign * mu / 2) / math.sqrt(2) for sign in (-1, 1))
     return (math.erfc(near) - math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(far)) / 2
