@@ -2,10 +2,11 @@
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+
+from dpframe.certificates.definitions import End
 
 _PLACES = 6  # digits after the point, at most
 _HUGE = 1e15  # numbers from here on are shown with an exponent
@@ -14,8 +15,6 @@ _FEWEST = 2  # of a unit, or the next smaller one is shown
 _EXACT = 15  # digits of a decimal number that a float keeps
 _SHORT = 6  # digits of a number without an error
 _OUTWARD = {"low": ROUND_FLOOR, "high": ROUND_CEILING}
-
-Side: TypeAlias = Literal["low", "high"]
 
 
 def decimals(half_width: float) -> int:
@@ -44,7 +43,7 @@ def unit_of_time(seconds: float) -> tuple[str, float]:
 
 
 def number_text(
-    value: object, half_width: float | None, largest: float = 0.0, end: Side | None = None
+    value: object, half_width: float | None, largest: float = 0.0, end: End | None = None
 ) -> str:
     """Show a number with as many digits as its error leaves, or whatever else it is.
 
@@ -77,11 +76,11 @@ def number_text(
     return f"{number:,.6g}" if abs(number) < _HUGE else f"{number:.6g}"
 
 
-def _outward(number: float, end: Side | None, places: int | None = None) -> float:
+def _outward(number: float, end: End | None, places: int | None = None) -> float:
     """Round an end of an interval to the outside, to places after the point or to six digits."""
     if end is None or not math.isfinite(number):
         return number
     exact, way = Decimal(f"{number:.{_EXACT}g}"), _OUTWARD[end]
     if places is None:
         return float(Context(prec=_SHORT, rounding=way).plus(exact))
-    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=way))
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=way)) + 0.0  # no -0

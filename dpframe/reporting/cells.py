@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.texts import Side, number_text
+from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
+from dpframe.certificates.definitions import End
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
 from dpframe.inference.intervals import intervals_of
@@ -318,7 +319,7 @@ def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[
     for estimate, low, high in changes[["estimate", "low", "high"]].itertuples(index=False):
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
         ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
-        sides: tuple[Side | None, ...] = (None, "low", "high")
+        sides: tuple[End | None, ...] = (None, "low", "high")
         pairs = zip(ends, sides, strict=True)
         value, first, last = (number_text(end, width, end=side) for end, side in pairs)
         text = f"{value}{unit} ({first} to {last})" if value else UNKNOWN
