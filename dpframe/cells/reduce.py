@@ -127,7 +127,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
         if source not in labels or getattr(definition, "end", None) is None:
             continue
         names_shown = [opened.shown_label(one) for one in (source, label)]
-        if (shown.seen[label] & ~shown.seen[source]).any():
+        known = ~opened.columns[source].numbers.missing
+        if (shown.seen[label] & known & ~shown.seen[source]).any():
             rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
         if not isinstance(definition, IntervalDefinition):  # ends of what was computed of it
