@@ -67,7 +67,11 @@ def test_the_extra_of_the_examples_brings_what_they_import():
                     imported |= {one.name.partition(".")[0] for one in names}
                 case ast.ImportFrom(module=str(module)):
                     imported.add(module.partition(".")[0])
-    imported -= sys.stdlib_module_names | {"dpframe", "pyspark"}  # which Spark's names itself
+    imported -= sys.stdlib_module_names | {
+        "dpframe",
+        "papers",
+        "pyspark",
+    }  # the engine of Spark names it
     assert "mpmath" in imported and imported <= brought
 
 

@@ -192,14 +192,13 @@ def test_a_file_with_intervals_becomes_an_excel_file(tmp_path):
     made = dpf.read_csv(tmp_path / "fares.csv")
     made.dp.write_excel(tmp_path / "fares.xlsx")
     assert dpf.read_excel(tmp_path / "fares.xlsx").equals(made)
-    assert (
-        main(["verify", str(tmp_path / "fares.xlsx"), "--ledger", f"{tmp_path}/trips.ledger"]) == 0
-    )
+    files = [tmp_path / "fares.xlsx", "--ledger", tmp_path / "trips.ledger"]
+    assert main(["verify", *map(str, files)]) == 0
 
 
 def test_a_count_decides_for_a_mean_beside_it_in_a_plan_as_in_the_call(tmp_path):
     outputs = 'kind = "aggregate"'
-    steps = f"suppress = {{ below = 400, by = 'trips' }}, interval = 0.95, round = 1"
+    steps = "suppress = { below = 400, by = 'trips' }, interval = 0.95, round = 1"
     way = f'{outputs}\nfiles = "zones.csv"\npublish = {{ {steps} }}'
     job = read_plan(planned(tmp_path, (outputs, way)), MARCH)
     many = pd.DataFrame({"driver": range(4_000), "zone": ["A"] * 4_000, "fare": [7.0] * 4_000})

@@ -168,16 +168,15 @@ def test_a_death_that_nobody_can_prove_is_told_by_a_person(plan, capsys, monkeyp
     assert main(["ledger", ledger, "--json"]) == SOUND
     (entry,) = json.loads(capsys.readouterr().out)["releases"]
     assert entry["lost"] is True
-    other = TRIPS.copy()
-    other.dp.declare(
-        keys={"zone": ["A"]}, privacy_unit="driver", max_rows=3, ledger=ledger_of(plan)
-    )
-    page = dpf.report(other.dp.count("zone", share=0.1), ledger=ledger_of(plan))
-    assert page.count("lost: spent, and never published") == 1
     assert run(plan) == LEFT_OVER
     err = capsys.readouterr().err
     assert "said to be dead" in err and "--name 'trips 2024-03 b'" in err
     assert len(ledger_of(plan).entries) == 1
+    other = TRIPS.copy()
+    ledger = ledger_of(plan)
+    other.dp.declare(keys={"zone": ["A"]}, privacy_unit="driver", max_rows=3, ledger=ledger)
+    page = dpf.report(other.dp.count("zone", share=0.1), ledger=ledger)
+    assert page.count("lost: spent, and never published") == 1
 
 
 def once_charged(plan, act):
