@@ -227,3 +227,16 @@ def test_what_cannot_be_published_so_is_refused_before_the_charge(tmp_path, step
         release_job(published(tmp_path, steps))
     if (tmp_path / "trips.ledger").exists():
         assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 400])
+def test_missing_means_are_published_with_intervals_and_rounded(rows, tmp_path):
+    steps = "interval = 0.95, round = 1"
+    way = f'kind = "aggregate"\nfiles = ["zones.csv", "zones.parquet"]\npublish = {{ {steps} }}'
+    job = read_plan(planned(tmp_path, ('kind = "aggregate"', way)), MARCH)
+    few = {"driver": range(rows), "zone": ["A"] * rows, "fare": [7.0] * rows}
+    pd.DataFrame(few).to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    preview_job(job)
+    release_job(job)
+    made = dpf.read_csv(tmp_path / "zones.csv")
+    assert pd.read_parquet(tmp_path / "zones.parquet").equals(made)
