@@ -786,4 +786,5 @@ def interval(
         for end in ends
     ]
     sources = [label for label in shown.labels for _ in ends]
-    return round_ends(put_beside(shown, made, definitions, sources, "interval"))
+    table = put_beside(shown, made, definitions, sources, "interval")
+    return round_ends(table) if any(map(shown.unit, shown.labels)) else table

@@ -245,7 +245,7 @@ def round_ends(frame: pd.DataFrame) -> pd.DataFrame:
         for middle in [shown.middle_of(label)]
         if middle is not None and middle in shown.seen and shown.unit(middle)
     }
-    return _round_to(shown, units) if units else frame
+    return _round_to(shown, units)
 
 
 def _round_to(shown: Shown, units: Mapping[str, float]) -> pd.DataFrame:
