@@ -13,7 +13,7 @@ from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_all_rows, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.parts import AliasPart, CellsPart, PublishedPart
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, quote
 
 
 def reduced(shown: Shown, note: str | None = None) -> Opened:
@@ -37,6 +37,9 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     """
     opened = shown.opened
     labels = [label for label in opened.columns if label in shown.seen]
+    if opened.columns and not labels:
+        names = [opened.shown_label(label) for label in opened.columns]
+        raise QueryError(f"this table shows none of the columns of its release, {quote(names)}.")
     whole = all(shown.is_whole(label) for label in opened.columns)
     if whole and note is None and not opened.promise.is_derived:
         return opened
