@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -58,6 +59,36 @@ def test_post_processed_files_are_sound(released, tmp_path, capsys):
     path = written(released.dp.denoise("nonnegative"), tmp_path, "parquet")
     assert main(["verify", str(path)]) == SOUND
     assert "post-processed, sha256:" in capsys.readouterr().out
+
+
+def test_all_sheets_of_an_excel_file_are_checked(tmp_path, capsys):
+    trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    ledger = dpf.Ledger.create(tmp_path / "a.ledger", budget=dpf.Budget(2))
+    trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit=dpf.EACH_ROW, ledger=ledger)
+    table = trips.dp.count("zone", epsilon=1)
+    path = tmp_path / "a.xlsx"
+    table.dp.write_excel(path, tables={"Again": table.dp.percent()})
+    assert main(["verify", str(path), "--ledger", str(tmp_path / "a.ledger"), "--json"]) == SOUND
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert [*facts["tables"]] == ["Table", "Again"]
+    assert facts["tables"]["Table"]["digest"] == table.dp.certificate.digest
+    assert main(["verify", str(path)]) == SOUND
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        f"{path}, sheet 'Table'",
+        f"{path}, sheet 'Again'",
+    ]
+    for command in (["show", str(path)], ["report", str(path), "--output", str(tmp_path / "x")]):
+        assert main(command) == UNREADABLE
+        assert "dpf.read_excel reads them" in capsys.readouterr().err
+    strange = pd.DataFrame({"zone": ["A"]})
+    strange.dp.declare(keys={"zone": ["A"]}, privacy_unit=dpf.EACH_ROW)
+    other = strange.dp.count("zone", epsilon=1)
+    table.dp.write_excel(path, tables={"Other": other})
+    assert main(["verify", str(path), "--ledger", str(tmp_path / "a.ledger")]) == ALTERED
+    book = openpyxl.load_workbook(path)
+    book["Other"]["B2"] = 10**6
+    book.save(path)
+    assert main(["verify", str(path)]) == ALTERED
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -173,13 +204,14 @@ PLACES = {
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "ledger"])
-@pytest.mark.parametrize("suffix", ["parquet", "feather", "csv", "ledger"])
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "csv", "xlsx", "ledger"])
 @pytest.mark.parametrize("what", PLACES)
 def test_files_of_any_content_are_refused_in_one_line(tmp_path, capsys, command, suffix, what):
     path = tmp_path / f"odd.{suffix}"
     PLACES[what](path)
-    # any bytes may be a table of texts, which has no certificate
+    # any bytes may be a table of texts, or a workbook, which has no certificate
     is_table = suffix == "csv" and command != "ledger" and path.is_file()
+    is_table |= suffix == "xlsx" and command == "verify" and path.is_file()
     assert main([command, str(path)]) == (ALTERED if is_table else UNREADABLE)
     out, err = capsys.readouterr()
     assert out == ""

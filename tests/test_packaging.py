@@ -1,6 +1,8 @@
 """What is published: files that say the same version, and hints on how to install extras."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -52,6 +54,25 @@ def test_hints_are_right_where_a_folder_was_installed(origin, expected):
 def test_a_source_tree_that_is_not_installed_is_a_folder():
     with mock.patch("importlib.metadata.distribution", side_effect=PackageNotFoundError):
         assert pip_install("plot") == "pip install '.[plot]'"
+
+
+def test_the_extra_of_the_examples_brings_what_they_import():
+    needs = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["examples"]]
+    brought = {re.split(r"[^\w-]", need)[0] for need in needs}
+    imported = set()
+    for script in (ROOT / "examples").glob("*.py"):
+        for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import(names=names):
+                    imported |= {one.name.partition(".")[0] for one in names}
+                case ast.ImportFrom(module=str(module)):
+                    imported.add(module.partition(".")[0])
+    imported -= sys.stdlib_module_names | {
+        "dpframe",
+        "papers",
+        "pyspark",
+    }  # the engine of Spark names it
+    assert "mpmath" in imported and imported <= brought
 
 
 def test_public_runners_try_every_python_that_is_named():

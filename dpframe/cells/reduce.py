@@ -13,7 +13,7 @@ from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_all_rows, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.parts import AliasPart, CellsPart, PublishedPart
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, quote
 
 
 def reduced(shown: Shown, note: str | None = None) -> Opened:
@@ -37,6 +37,9 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     """
     opened = shown.opened
     labels = [label for label in opened.columns if label in shown.seen]
+    if opened.columns and not labels:
+        names = [opened.shown_label(label) for label in opened.columns]
+        raise QueryError(f"this table shows none of the columns of its release, {quote(names)}.")
     whole = all(shown.is_whole(label) for label in opened.columns)
     if whole and note is None and not opened.promise.is_derived:
         return opened
@@ -127,7 +130,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
         if source not in labels or getattr(definition, "end", None) is None:
             continue
         names_shown = [opened.shown_label(one) for one in (source, label)]
-        if (shown.seen[label] & ~shown.seen[source]).any():
+        known = ~opened.columns[source].numbers.missing
+        if (shown.seen[label] & known & ~shown.seen[source]).any():
             rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
         if not isinstance(definition, IntervalDefinition):  # ends of what was computed of it

@@ -30,8 +30,8 @@ def unit_of(
 ) -> float:
     """Return the unit that shown cells are rounded to, 0 for cells as released.
 
-    The unit is the finest one of which all of them are multiples. Ends of intervals are rounded to
-    the outside.
+    The unit is the one that was written down, or the finest one of which all of them are multiples.
+    Ends of intervals are rounded to the outside.
 
     Parameters
     ----------
@@ -70,9 +70,10 @@ def unit_of(
         fine = _FINE.get(shown.dtype, _EXACT)
         end = getattr(column.part.definition, "end", None)
         units = _UNITS_OF_TIME if column.kind else _UNITS
-        unit = _rounded_to(
-            given[finite], real[finite], (*units, *filter(None, [declared])), fine, end
-        )
+        given, real = given[finite], real[finite]
+        most = 2 * float(np.abs(real).max())  # beyond, all would be 0
+        tried = [*filter(None, [declared]), *(unit for unit in units if unit <= most)]
+        unit = _rounded_to(given, real, tried, fine, end)
         if unit is None:
             raise _other(column)
         return unit
@@ -87,14 +88,13 @@ def _other(column: CellColumn) -> CertificateError:
 def _rounded_to(
     shown: np.ndarray, real: np.ndarray, units: Sequence[float], fine: float, end: str | None
 ) -> float | None:
-    """Return the finest unit to which numbers were rounded, if they were."""
+    """Return the first unit to which numbers were rounded, if they were."""
     off = float(np.abs(shown - real).max())
     # an end that was searched for may be next to a multiple, and is then a whole unit away
     outside = 1 - _NEAR if (real == np.rint(real)).all() else 1 + _NEAR
-    most = 2 * float(np.abs(real).max())  # beyond, all would be 0
     reach = _HALF * (1 + _NEAR) if end is None else outside
     for unit in units:
-        if unit > most or off > unit * reach:
+        if off > unit * reach:
             continue
         slack = np.maximum(np.abs(shown), unit) * fine
         multiples = np.rint(shown / unit) * unit
@@ -421,7 +421,8 @@ def _label_by_cells(values: np.ndarray, rows: np.ndarray, opened: Opened) -> str
     fits: dict[str, float] = {}
     for label, column in opened.columns.items():
         try:
-            fits[label] = unit_of(values, column, rows) if len(rows) else 0.0
+            unit = opened.table.units.get(label)
+            fits[label] = unit_of(values, column, rows, unit) if len(rows) else 0.0
         except CertificateError:
             continue
     exact = [label for label, unit in fits.items() if not unit] or list(fits)

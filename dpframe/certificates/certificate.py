@@ -134,7 +134,8 @@ class Release(records.Record):
         """Return what is said about some of its rows."""
 
         def taken(packed: Packed) -> Packed:
-            return Packed.of(packed.numbers[places])
+            left_out = not packed.numbers.size  # by an earlier publication
+            return packed if left_out else Packed.of(packed.numbers[places])
 
         return replace(self, columns=tuple(_change_rows(one, taken) for one in self.columns))
 

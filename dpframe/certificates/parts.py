@@ -625,7 +625,7 @@ class TablePart(records.Record):
     alias
         What is shown under another name.
     units
-        Units of rounding beside 1 and 5 times powers of ten, by column, as JSON.
+        Units to which `.dp.round` rounded, by column, as JSON.
     cuts
         How cells were chosen by their values, as far as that is known.
     joined

@@ -420,7 +420,7 @@ class _NoiseOfRelease:
         if self._shares is not None and np.ndim(a):
             cells, parts = self._shares
             shares = Shares(
-                cast(np.ndarray, a), cast(np.ndarray, b), cells, parts, source.shared_blocks
+                cast(np.ndarray, a), cast(np.ndarray, b), cells[rows], parts, source.shared_blocks
             )
         total = NoiseSum(loadings, scales, groups, largest, terms=alike, shares=shares)
         return source.distribution, total

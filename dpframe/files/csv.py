@@ -235,6 +235,8 @@ def _plain(text: str) -> str:
 
 def _quote(texts: Sequence[str]) -> list[str]:
     """Quote texts, so that commas, quotes and the ends of lines within them are part of them."""
+    if not texts:
+        return []
     joined = _ZERO.join(texts).replace('"', '""').replace(_ZERO, f'"{_ZERO}"')
     return f'"{joined}"'.split(_ZERO)  # all at once: no text holds a zero byte
 

@@ -123,7 +123,8 @@ def rounded(numbers: Any, unit: float) -> Any:
     """
     decimals = max(int(np.ceil(-np.log10(unit) - _FUZZ)) + 1, 0)
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        return np.round(np.rint(np.asarray(numbers, np.float64) / unit) * unit, decimals)
+        made = np.round(np.rint(np.asarray(numbers, np.float64) / unit) * unit, decimals)
+    return np.where(np.isfinite(made), made, numbers)
 
 
 _FUZZ = 1e-9  # of a logarithm

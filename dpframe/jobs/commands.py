@@ -65,7 +65,8 @@ exit codes:
        full; nothing is lost, try again
   78   done inside a testing block of dpframe.testing: nothing of it is real
   129  hung up, by SIGHUP; 130 interrupted, by Ctrl-C; 143 terminated, by SIGTERM; 152 out of
-       processor time, by SIGXCPU: nothing was spent, or a line says that all files are written
+       processor time, by SIGXCPU: nothing was spent, or a line says that all files are written,
+       or that the same run begins again for nothing
 """
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.context import at_the_door
-from dpframe.errors import DPFrameError, DPFrameWarning
+from dpframe.errors import DPFrameError, DPFrameWarning, quote
+from dpframe.files.excel import read_excel
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
-from dpframe.jobs.output_paths import LedgerPlace, opened_ledger, read_released
+from dpframe.jobs.output_paths import WORKBOOK, LedgerPlace, opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.transactions import void_row
@@ -41,16 +42,28 @@ def show(_: argparse.Namespace, path: Path) -> Answer:
 
 def verify_file(given: argparse.Namespace, path: Path) -> Answer:
     """Check a released file, and whether a ledger was charged for it."""
-    released = read_released(path)
-    certificate = verify(released)  # what is wrong with the file itself is said first
-    facts = {"state": certificate.state, "digest": certificate.digest}
-    said = f"{path}: {certificate.state}, {certificate.digest}"
-    if given.ledger is None:
-        return Answer(str(path), said, facts)
-    ledger = _ledger_of(given.ledger)
-    verify(released, ledger=ledger)
-    said = f"{said}, in ledger {ledger.ledger_id}"
-    return Answer(str(path), said, facts | {"ledger_id": ledger.ledger_id})
+    if path.suffix.lower() == WORKBOOK:
+        sheets = read_excel(path, None)
+    else:
+        sheets = {"": read_released(path)}
+    # what is wrong with the file itself is said first
+    certificates = {name: verify(frame) for name, frame in sheets.items()}
+    facts: dict[str, Any] = {
+        name: {"state": one.state, "digest": one.digest} for name, one in certificates.items()
+    }
+    facts = facts.get("", {"tables": facts})
+    where = ""
+    if given.ledger is not None:
+        ledger = _ledger_of(given.ledger)
+        for frame in sheets.values():
+            verify(frame, ledger=ledger)
+        where = f", in ledger {ledger.ledger_id}"
+        facts |= {"ledger_id": ledger.ledger_id}
+    said = [
+        f"{path}{f', sheet {quote(name)}' * bool(name)}: {one.state}, {one.digest}{where}"
+        for name, one in certificates.items()
+    ]
+    return Answer(str(path), "\n".join(said), facts)
 
 
 def _ledger_of(path: LedgerPlace) -> Ledger:
@@ -165,6 +178,7 @@ def _refusal(path: Path | LedgerPlace, why: str) -> Answer:
 def state_of(ledger: Ledger) -> dict[str, Any]:
     """Say for a program what is spent and what is left, as of the last look at the file."""
     status, budget = ledger.last_status(), ledger.budget
+    lost = status.lost
     return {
         "ledger_id": ledger.ledger_id,
         "head": status.log.head,
@@ -176,7 +190,12 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
         "remaining_epsilon": status.remaining_epsilon,
         "remaining_mu": status.remaining_mu,
         "releases": [
-            {"release_id": entry.release_id, "released_at": entry.released_at, "name": entry.name}
+            {
+                "release_id": entry.release_id,
+                "released_at": entry.released_at,
+                "name": entry.name,
+                "lost": entry.release_id in lost,
+            }
             for entry in status.entries
         ],
     }

@@ -218,6 +218,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {".parquet": _read_parquet, ".csv": read_csv}
 _BESIDE = sidecar_of("").name
+WORKBOOK = ".xlsx"
 
 
 def without_certificates(paths: Sequence[Path]) -> list[Path]:
@@ -232,6 +233,8 @@ def read_released(path: Path) -> pd.DataFrame:
     if path.name.endswith(_BESIDE):
         table = path.with_name(path.name.removesuffix(_BESIDE))
         raise ValueError(f"give {table}: its certificate is read with it.")
+    if path.suffix.lower() == WORKBOOK:
+        raise ValueError("dpframe verify checks Excel files, and dpf.read_excel reads them.")
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         pickles = "Pickle files are not opened, because they can run code."

@@ -170,7 +170,7 @@ _ARGUMENTS: dict[str, Any] = {
     "publish": _table(
         "publish",
         {
-            "suppress": _table("suppress", dict.fromkeys(("below", "relative_error"), float)),
+            "suppress": _table("suppress", {"below": float, "relative_error": float, "by": str}),
             "interval": float,
             "round": int | _by_column(int),
         },

@@ -332,8 +332,9 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
         raise
     except BaseException as error:  # an interrupt may come anywhere, and memory end anywhere
         set_stage(Stage.SPENT)
-        if not _may_be_charged(ledger, job.options["name"]):
-            set_stage(Stage.UNSPENT)
+        stage = _stage_by(ledger, job.options["name"])
+        if stage is Stage.UNSPENT or (stage is Stage.CHARGED and isinstance(error, Stopped)):
+            set_stage(stage)
             raise
         ended = str(error) if isinstance(error, Stopped) else type(error).__name__
     else:
@@ -347,13 +348,15 @@ def _released(job: Job, frame: Frame) -> dict[str, pd.DataFrame]:
     return by_table({name: made for name in job.queries} if job.is_alone else made, job.queries)
 
 
-def _may_be_charged(ledger: Ledger, name: str) -> bool:
-    """Whether a release of this name, which was not there before, is in the ledger, or may be."""
+def _stage_by(ledger: Ledger, name: str) -> Stage:
+    """Say how far a run has come, by what its ledger holds; if in doubt, it has spent."""
     try:
-        ledger.check_name(name)
+        run = ledger.run_of(name)
     except errors.DPFrameError:
-        return True
-    return False
+        return Stage.SPENT
+    if run is None:
+        return Stage.UNSPENT
+    return Stage.CHARGED if run.may_begin_again else Stage.SPENT
 
 
 def is_used_up(job: Job) -> bool:

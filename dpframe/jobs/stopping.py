@@ -29,6 +29,7 @@ _WORDS = {
     )
     if hasattr(signal, name)  # Windows has the first two and the last
 }
+_AGAIN = "run it again as it is, for which nothing is charged"
 _BY_SIGNAL = 128  # what shells add to the number of a signal
 _TOGETHER = 1.0
 """Seconds in which signals count as one: service managers send SIGTERM and SIGHUP at once."""
@@ -43,6 +44,8 @@ class Stage(Enum):
 
     UNSPENT = auto()
     """It has spent nothing."""
+    CHARGED = auto()
+    """It has spent, and drawn nothing: the same run begins again for nothing."""
     SPENT = auto()
     """It has spent, or may have, and what it released is not all written."""
     WRITTEN = auto()
@@ -65,6 +68,7 @@ class Stops:
         how = _WORDS[signal.Signals(self.number or signal.SIGINT)]
         return {
             Stage.UNSPENT: how,
+            Stage.CHARGED: f"{how}: charged, before its noise: {_AGAIN}",
             Stage.SPENT: f"{how}: the amount is spent, and what was released may be lost",
             Stage.WRITTEN: f"released, and all files written, then {how}",
         }[self.stage]

@@ -94,6 +94,11 @@ class BudgetStatus:
         return tuple(one for one in self.log.entries if one.part in (None, self.of_part))
 
     @property
+    def lost(self) -> frozenset[str]:
+        """The releases that were given up: what they drew is lost, and what they cost spent."""
+        return frozenset(mark.release_id for mark in self.log.marks if mark.what == "lost")
+
+    @property
     def losses(self) -> tuple[PrivacyLoss, ...]:
         """Losses of the releases."""
         return tuple(entry.loss for entry in self.entries)
@@ -295,7 +300,9 @@ class BudgetStatus:
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
         latest = self.log.latest_of(self.of_part, _MOST_SHOWN)
-        return "\n".join([*lines, *map(self._line, latest)])
+        lost = self.lost
+        lines += [f"{self._line(one)}{', lost' * (one.release_id in lost)}" for one in latest]
+        return "\n".join(lines)
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "

@@ -65,15 +65,40 @@ _SAMPLE = 1000  # values of a column that say of what kind they are
 
 def key_hint(found: Trace, step: Step) -> str:
     """Say which keys are not declared, and as what they count if they do."""
-    if step.kind == "missing key" or step.axis is None or not isinstance(found, RowTrace):
+    if step.axis is None or not isinstance(found, RowTrace):
         return ""
     if isinstance(step.axis, LabelAxis):
         return ""
+    if step.kind == "missing key":
+        return _read_as_missing(found, step, step.axis)
     seen = _seen_instead(found, step, step.axis) if step.rows.any() else ""
     if step.kind != "moved key":
         return seen
     counted = f"counted {_instead(step.axis)}"
-    return f"{counted}; {seen}" if seen else counted
+    return "; ".join(filter(None, (counted, seen, _read_as_missing(found, step, step.axis))))
+
+
+_READ_AS_MISSING = frozenset(
+    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|"
+    "nan|null".split("|")
+)
+"""Texts that `pandas.read_csv` reads as missing by default, as its `na_values` says."""
+
+
+def _read_as_missing(found: RowTrace, step: Step, axis: Axis) -> str:
+    """Say so where rows lack a key, and pandas reads a declared one as missing."""
+    if isinstance(axis, BinAxis):
+        return ""
+    column = values.dense(found.column(axis.column))
+    if not (values.missing(column) & step.rows).any():
+        return ""
+    texts = [key for key in axis.keys.tolist() if isinstance(key, str)]
+    lost = _READ_AS_MISSING.intersection(texts).difference(values.texts(column))
+    if not lost:
+        return ""
+    named = " and ".join(map(in_short, sorted(lost)))
+    way = "pass it keep_default_na=False, na_values=['']"
+    return f"pd.read_csv reads declared keys as missing, {named}: {way}"
 
 
 def _instead(axis: Axis) -> str:

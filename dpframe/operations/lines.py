@@ -226,7 +226,7 @@ def lines_of_output(
         return
     words = Words(where=out.where)
     chain = _Chain(_part_of(out), found, among)
-    yield chain.all("dropped above")
+    yield chain.all("rows dropped above")
     if out.where is not None:
         for step in found.failing(out.where, chain.left):
             hint = where_hint(out.where, step, chain.left & ~step.rows, found)
@@ -281,7 +281,7 @@ def _lines_of_weights(
     """Say what becomes of the weights of the rows that are counted, and of their total."""
     grid, column, (lower, upper) = weights.grid, weights.column, weights.bounds
     chain = _Chain(f"weights {column}", found, found.kept)
-    yield chain.all("dropped above")
+    yield chain.all("rows dropped above")
     yield chain.end()
     replaced = declaration.column(column).missing
     counts_as = f"counted as {replaced if isinstance(replaced, int | float) else 0}"

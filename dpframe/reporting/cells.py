@@ -12,9 +12,11 @@ from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
+from dpframe.certificates.definitions import End
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
 from dpframe.inference.intervals import intervals_of
+from dpframe.inference.sums import outward
 from dpframe.queries.edges import in_seconds
 from dpframe.steps.derive import change
 
@@ -22,6 +24,7 @@ MOST_ROWS = 200
 """Rows of a table that are shown."""
 
 _WIDTH = 100.0  # of a drawing, in units of its own
+_PERCENT = 0.1  # unit of percentages
 UNKNOWN = "unknown"
 """Stands for a number whose interval is all that is possible."""
 
@@ -109,7 +112,9 @@ def cells_of(
     for texts, number, bar, share in zip(rows, numbers.T, bars, percents, strict=True):
         width = (number[2] - number[1]) / 2
         size = float(np.abs(number[np.isfinite(number)]).max(initial=0))
-        value, lowest, highest = (number_text(text, width, size) for text in texts)
+        value = number_text(texts[0], width, size)
+        lowest = number_text(texts[1], width, size, "low")
+        highest = number_text(texts[2], width, size, "high")
         value = value or (UNKNOWN if lowest else "")
         within = f"{lowest} to {highest}" if value and lowest else ""
         reach = max(width, number[2] - number[0])  # a count below 0 is outside
@@ -127,7 +132,9 @@ def percent_texts(of_total: pd.DataFrame) -> list[str]:
 def _percent_text(estimate: float, low: float, high: float) -> str:
     if math.isnan(estimate):
         return "" if math.isnan(low) else UNKNOWN
-    return f"{estimate:.1f} % ({low:.1f} to {high:.1f})"
+    least = outward(np.array(low), _PERCENT, up=False)
+    most = outward(np.array(high), _PERCENT, up=True)
+    return f"{estimate:.1f} % ({least:.1f} to {most:.1f})"
 
 
 def _bars(numbers: np.ndarray, base: float) -> list[Bar | None]:
@@ -312,7 +319,9 @@ def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[
     for estimate, low, high in changes[["estimate", "low", "high"]].itertuples(index=False):
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
         ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
-        value, first, last = (number_text(end, width) for end in ends)
+        sides: tuple[End | None, ...] = (None, "low", "high")
+        pairs = zip(ends, sides, strict=True)
+        value, first, last = (number_text(end, width, end=side) for end, side in pairs)
         text = f"{value}{unit} ({first} to {last})" if value else UNKNOWN
         texts.append(text if first else "")
     return texts

@@ -415,12 +415,13 @@ def _down(probability: float) -> str:
 def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, object]:
     """Return what is shown of a ledger: amounts, the fullest parts, and the latest entries."""
     releases = status.releases
-    ours = {table.release.release_id for table in tables}
+    ours, lost = {table.release.release_id for table in tables}, status.lost
     parts, fullest = releases["part"].to_list(), status.parts["used"].iloc[:_MOST_ENTRIES]
     latest: Iterable[Any] = releases.iloc[-_MOST_ENTRIES:][::-1].itertuples()
     entries = [
         {
             "ours": row.Index in ours,
+            "lost": row.Index in lost,
             "when": row.released_at.replace("T", " ").replace("+00:00", " UTC"),
             "name": row.name or "",
             "note": row.note or "",

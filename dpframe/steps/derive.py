@@ -24,6 +24,7 @@ from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
 from dpframe.steps.rename import join_tables
+from dpframe.steps.suppress import round_ends
 
 Public: TypeAlias = float | pd.Series | Mapping[Any, float]
 """A public number, or one by key."""
@@ -785,4 +786,5 @@ def interval(
         for end in ends
     ]
     sources = [label for label in shown.labels for _ in ends]
-    return put_beside(shown, made, definitions, sources, "interval")
+    table = put_beside(shown, made, definitions, sources, "interval")
+    return round_ends(table) if any(map(shown.unit, shown.labels)) else table

@@ -15,7 +15,7 @@ from dpframe.declaration.facts import warn
 from dpframe.errors import QueryError, quote
 from dpframe.inference.intervals import check_no_intervals_beside
 from dpframe.inference.selection import passes
-from dpframe.inference.sums import known_numbers, outward, rounded
+from dpframe.inference.sums import outward, rounded
 from dpframe.privacy.amounts import WRITTEN, as_float, as_number
 from dpframe.public import public_call
 from dpframe.queries.edges import in_seconds
@@ -200,7 +200,8 @@ def round(
     """Round the numbers of a release, halves to even, and keep its certificate.
 
     Rounding by pandas keeps it, too; this rounds ends of intervals to the outside with their
-    numbers. Intervals of rounded cells are those of the released ones, rounded outwards.
+    numbers. Cells that were rounded more before stay so. Intervals of rounded cells are those of
+    the released ones, rounded outwards.
 
     Parameters
     ----------
@@ -232,20 +233,37 @@ def round(
     shown = look(released)
     if not shown.opened.promise.is_derived:
         shown.certificate.require_numbers()
-    units = _units(shown, decimals, to)
-    opened = shown.opened
-    if to is not None:
-        opened = opened.changed(units={**opened.table.units, **units})
+    return _round_to(shown, _units(shown, decimals, to))
+
+
+def round_ends(frame: pd.DataFrame) -> pd.DataFrame:
+    """Round ends of intervals to the outside where their numbers are rounded."""
+    shown = look(frame)
+    units = {
+        label: shown.unit(middle)
+        for label in shown.seen
+        for middle in [shown.middle_of(label)]
+        if middle is not None and middle in shown.seen and shown.unit(middle)
+    }
+    return _round_to(shown, units)
+
+
+def _round_to(shown: Shown, units: Mapping[str, float]) -> pd.DataFrame:
+    """Round released cells to units, by their labels as JSON, and write these down."""
+    opened = shown.opened.changed(units={**shown.opened.table.units, **units})
 
     def edit(cells: Located, column: pd.Series) -> pd.Series:
-        unit = units.get(str(cells.label))
-        return column if unit is None else _round(column, unit, _end(shown, str(cells.label)))
+        label = str(cells.label)
+        if label not in units or not shown.opened.rows:
+            return column
+        known = shown.opened.columns[label]
+        if known.kind:
+            numbers = column
+        else:
+            numbers = known.numbers.values[np.maximum(cells.rows, 0)]
+        return _round(column, numbers, units[label], getattr(known.part.definition, "end", None))
 
     return shown.change(opened, edit)
-
-
-def _end(shown: Shown, label: str) -> str | None:
-    return getattr(shown.opened.columns[label].part.definition, "end", None)
 
 
 def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
@@ -265,14 +283,22 @@ def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
         raise QueryError(f"{why}. {way_out}", parameter="decimals")
     for label, unit in units.items():
         _check_unit(shown, label, unit)
-    return units | {label: units[source] for label, source in sources.items() if source in units}
+    units |= {label: units[source] for label, source in sources.items() if source in units}
+    # cells that were rounded more before stay as they are
+    before = shown.opened.table.units
+    return {
+        label: max(unit, shown.units[label], before.get(label, 0.0))
+        for label, unit in units.items()
+        if unit >= 1 or shown.opened.columns[label].numbers.values.dtype.kind != "i"
+    }
 
 
 def _check_unit(shown: Shown, label: str, unit: float) -> None:
-    """Refuse a unit by which nothing would be left of a column."""
-    column = shown.opened.columns[label]
-    largest = np.abs(column.numbers.values[~column.numbers.missing]).max(initial=0)
-    if 0 < 2 * largest < unit:
+    """Refuse a unit by which nothing can be left of a column, whatever its cells are."""
+    if label not in shown.labels:
+        return
+    part = shown.certificate.releases[0].columns[shown.labels.index(label)]
+    if not part.form.is_total and 2 * np.abs(part.span).max() < unit:
         name = shown.opened.shown_label(label)
         rule = f"decimals would round all of {name!r} to 0"
         raise QueryError(f"{rule}. Give them by column.", parameter="decimals", label=name)
@@ -313,17 +339,16 @@ def _unit_given(to: object) -> float:
     return unit
 
 
-def _round(column: pd.Series, unit: float, end: str | None) -> pd.Series:
-    """Round cells; whole numbers stay whole, and missing ones missing."""
+def _round(column: pd.Series, numbers: Any, unit: float, end: str | None) -> pd.Series:
+    """Round the numbers of cells; whole ones stay whole, and missing ones missing."""
     missing = column.isna()
-    numbers = known_numbers(column)
     if end is None:
         made = rounded(numbers, unit)
     else:
         made = outward(numbers, unit, up=end == "high")
-    whole = column.dtype.kind in "iu" and float(unit).is_integer()
-    if column.dtype.kind in "iu" and unit < 1:
-        return column
+    if column.dtype.kind in "mM":
+        return pd.Series(made, index=column.index)
+    whole = numbers.dtype.kind == "i" and float(unit).is_integer()
     made = np.asarray(made).astype(np.int64) if whole else made
     series = pd.Series(made, index=column.index)
     if missing.any():

@@ -170,7 +170,12 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
                 way_out = "give it with its denoised columns"
                 raise CertificateError(f"{rule}: {way_out}.", parameter="against")
             return whole.frame_of([label]).iloc[:, 0]
-        case definitions.QuantileDefinition() | definitions.DerivedDefinition():
+        case definitions.QuantileDefinition():
+            known = whole.columns.get(label)
+            if known is None or known.part.definition != definition:
+                raise CertificateError(_ANOTHER, parameter="against")
+            return whole.frame_of([label]).iloc[:, 0]
+        case definitions.DerivedDefinition():
             raise CertificateError(_ANOTHER, parameter="against")
         case _:
             assert_never(definition)

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
 from support.raising import raises
@@ -186,9 +187,35 @@ def test_tables_are_written_as_the_plan_publishes_them(tmp_path):
     assert (made.stack().dropna() % 10 == 0).all()
 
 
+def test_a_file_with_intervals_becomes_an_excel_file(tmp_path):
+    release_job(published(tmp_path, "interval = 0.95"))
+    made = dpf.read_csv(tmp_path / "fares.csv")
+    made.dp.write_excel(tmp_path / "fares.xlsx")
+    assert dpf.read_excel(tmp_path / "fares.xlsx").equals(made)
+    files = [tmp_path / "fares.xlsx", "--ledger", tmp_path / "trips.ledger"]
+    assert main(["verify", *map(str, files)]) == 0
+
+
+def test_a_count_decides_for_a_mean_beside_it_in_a_plan_as_in_the_call(tmp_path):
+    outputs = 'kind = "aggregate"'
+    steps = "suppress = { below = 400, by = 'trips' }, interval = 0.95, round = 1"
+    way = f'{outputs}\nfiles = "zones.csv"\npublish = {{ {steps} }}'
+    job = read_plan(planned(tmp_path, (outputs, way)), MARCH)
+    many = pd.DataFrame({"driver": range(4_000), "zone": ["A"] * 4_000, "fare": [7.0] * 4_000})
+    many.to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    with raises(PlanFileError, "cannot say by its size"):
+        plan = tmp_path / "trips.toml"
+        plan.with_name("without.toml").write_text(plan.read_text().replace(", by = 'trips'", ""))
+        release_job(read_plan(plan.with_name("without.toml"), MARCH))
+    release_job(job)
+    made = dpf.read_csv(tmp_path / "zones.csv")
+    assert made["trips"].notna().tolist() == [True, False, False]
+
+
 @pytest.mark.parametrize(
     ("steps", "match"),
     [
+        ("suppress = {below = 1, by = 'n'}", "by must name a column, ['count']"),
         ("interval = 2", "level must be a number in (0, 1)"),
         ("round = {other = 1}", "other"),
         ("suppress = {relative_error = -1}", "relative_error"),
@@ -200,3 +227,16 @@ def test_what_cannot_be_published_so_is_refused_before_the_charge(tmp_path, step
         release_job(published(tmp_path, steps))
     if (tmp_path / "trips.ledger").exists():
         assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 400])
+def test_missing_means_are_published_with_intervals_and_rounded(rows, tmp_path):
+    steps = "interval = 0.95, round = 1"
+    way = f'kind = "aggregate"\nfiles = ["zones.csv", "zones.parquet"]\npublish = {{ {steps} }}'
+    job = read_plan(planned(tmp_path, ('kind = "aggregate"', way)), MARCH)
+    few = {"driver": range(rows), "zone": ["A"] * rows, "fare": [7.0] * rows}
+    pd.DataFrame(few).to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    preview_job(job)
+    release_job(job)
+    made = dpf.read_csv(tmp_path / "zones.csv")
+    assert pd.read_parquet(tmp_path / "zones.parquet").equals(made)

@@ -1,5 +1,6 @@
 """What a second start of a run does, by what the first one left: nothing is paid or drawn twice."""
 
+import json
 import os
 import signal
 import sys
@@ -7,7 +8,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from support.planning import planned
+from support.planning import TRIPS, planned
 from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
@@ -161,10 +162,21 @@ def test_a_death_that_nobody_can_prove_is_told_by_a_person(plan, capsys, monkeyp
     assert main(["ledger", ledger, "--lost", "april"]) == UNREADABLE
     assert main(["ledger", ledger, "--lost", "trips 2024-03"]) == SOUND
     capsys.readouterr()
+    assert main(["ledger", ledger]) == SOUND
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "'trips 2024-03'" in line)
+    assert line.endswith(", lost")
+    assert main(["ledger", ledger, "--json"]) == SOUND
+    (entry,) = json.loads(capsys.readouterr().out)["releases"]
+    assert entry["lost"] is True
     assert run(plan) == LEFT_OVER
     err = capsys.readouterr().err
     assert "said to be dead" in err and "--name 'trips 2024-03 b'" in err
     assert len(ledger_of(plan).entries) == 1
+    other = TRIPS.copy()
+    ledger = ledger_of(plan)
+    other.dp.declare(keys={"zone": ["A"]}, privacy_unit="driver", max_rows=3, ledger=ledger)
+    page = dpf.report(other.dp.count("zone", share=0.1), ledger=ledger)
+    assert page.count("lost: spent, and never published") == 1
 
 
 def once_charged(plan, act):

@@ -14,6 +14,8 @@ from support.terminal import DONE_BEFORE, LEFT_OVER, SOUND, main
 import dpframe as dpf
 from dpframe.jobs import output_files, run_job, stopping
 from dpframe.jobs.stopping import Stage, Stopped, set_stage, stoppable
+from dpframe.ledger.leases import MOST_AGAIN
+from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
 SIGNALS = [
@@ -67,6 +69,72 @@ def test_a_run_that_is_stopped_before_the_charge_spends_nothing(
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert main(["release", str(plan), *MARCH]) == SOUND
+
+
+def stopping_once_charged(patch, name, number, times=1):
+    """Send a signal in a step of a run; its trial without rows comes first, and has it, too."""
+    released, act = run_job._released, getattr(PlannedTables, name)
+    runs = []
+
+    def noted(*arguments):
+        runs.append(arguments)
+        return released(*arguments)
+
+    def stopped(*arguments):
+        for _ in range(times * (len(runs) > 1)):
+            signal.raise_signal(number)
+        return act(*arguments)
+
+    patch.setattr(run_job, "_released", noted)
+    patch.setattr(PlannedTables, name, stopped)
+
+
+@each_signal
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("starts", [1, 2])
+def test_a_run_that_is_stopped_before_its_noise_begins_again(
+    tmp_path, capsys, monkeypatch, sent, starts
+):
+    number, code, word = sent
+    plan = planned(tmp_path)
+    for _ in range(starts):
+        with monkeypatch.context() as patch:
+            stopping_once_charged(patch, "measure", number)
+            assert main(["release", str(plan), *MARCH, "--quiet"]) == code
+        assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1
+        way = "charged, before its noise: run it again as it is"
+        assert f"{word}: {way}, for which nothing is charged" in capsys.readouterr().err
+    assert main(["release", str(plan), *MARCH]) == SOUND
+    assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1
+
+
+@pytest.mark.usefixtures("heard")
+def test_a_run_that_is_stopped_for_the_last_time_is_lost(tmp_path, capsys, monkeypatch):
+    plan = planned(tmp_path)
+    codes = []
+    for _ in range(MOST_AGAIN + 2):
+        with monkeypatch.context() as patch:
+            stopping_once_charged(patch, "measure", signal.SIGTERM)
+            codes.append(main(["release", str(plan), *MARCH, "--quiet"]))
+    assert codes == [143] * MOST_AGAIN + [LEFT_OVER, LEFT_OVER]
+    assert "give another name" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("starts", [1, 2])
+def test_a_run_that_is_stopped_after_its_noise_has_spent(tmp_path, monkeypatch, starts):
+    """Two signals, as the first one waits; also where an earlier start was charged."""
+    plan = planned(tmp_path)
+    monkeypatch.setattr(stopping, "_TOGETHER", 0.0)
+    line = ["release", str(plan), *MARCH, "--quiet"]
+    for _ in range(starts - 1):
+        with monkeypatch.context() as patch:
+            stopping_once_charged(patch, "measure", signal.SIGTERM)
+            assert main(line) == 143
+    with monkeypatch.context() as patch:
+        stopping_once_charged(patch, "draw", signal.SIGTERM, times=2)
+        assert main(line) == LEFT_OVER
+    assert main(line) == LEFT_OVER
 
 
 @each_signal

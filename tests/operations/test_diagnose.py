@@ -1,6 +1,7 @@
 """Diagnoses are private: marked, refused wherever a release is wanted, charged nowhere."""
 
 import pickle
+from io import StringIO
 from unittest import mock
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.engines import base
 from dpframe.errors import CertificateError, DeclarationError, DPFrameError, QueryError
+from dpframe.operations import hints as operation_hints
 from dpframe.privacy.law import Law
 
 HEADING = "Not for publication"
@@ -177,6 +179,27 @@ def test_hints_say_why_keys_do_not_match(trips, column, keys, said):
     assert found.loc[step, "hint"].startswith(said)
 
 
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_a_key_that_pandas_reads_as_missing_is_named(neighboring):
+    text = 'ward\nNA\nA\nA\n""\n'
+    keys = {"ward": ["A", "NA", "B", "null"]}
+    read = {"keep_default_na": False, "na_values": [""]}
+    hint = "pd.read_csv reads declared keys as missing, 'NA' and 'null': pass it"
+    for options, said in (({}, hint), (read, hint.replace("'NA' and ", "")), (read, "")):
+        wards = pd.read_csv(StringIO(text), **options)
+        known = {"ward": ["A", "NA"]} if not said else keys
+        wards.dp.declare(keys=known, privacy_unit=dpf.EACH_ROW, neighboring=neighboring)
+        told = hints(wards.dp.diagnose(dpf.count("ward")))
+        assert any(said and said in one for one in told) == bool(said)
+        assert said or not any("pd.read_csv" in one for one in told)
+
+
+def test_texts_that_pandas_reads_as_missing_are_those_of_its_reader():
+    from pandas._libs.parsers import STR_NA_VALUES
+
+    assert operation_hints._READ_AS_MISSING == STR_NA_VALUES - {""}
+
+
 def test_hints_say_why_bins_hold_nothing(trips):
     bins = pd.date_range("2024-01-01", periods=3)
     found = trips.dp.diagnose(dpf.histogram("rider", bins))
@@ -256,7 +279,7 @@ def test_times_and_replacements_are_looked_at(trips):
     )
     found = trips.dp.diagnose(dpf.mean("day")).loc["values of day"]
     assert found["rows"].to_dict() == {
-        "dropped above": 0,
+        "rows dropped above": 0,
         "counted": len(trips),
         "of these, day is missing": int(trips["day"].isna().sum()),
         "of these, day is not a point in time without a time zone": 0,
@@ -359,7 +382,7 @@ def test_odd_cells_are_counted_where_a_release_leaves_them_out():
     frame.dp.declare(keys={"x": [1]}, bounds={"x": (0, 5)}, privacy_unit="who", max_rows=1)
     found = frame.dp.diagnose()
     assert found.loc["values of x", "rows"].to_dict() == {
-        "dropped above": 0,
+        "rows dropped above": 0,
         "x is missing": 2,
         "x is not a number": 5,
         "counted": 3,

@@ -190,7 +190,7 @@ def test_values_are_counted_as_a_release_adds_them_up(caps):
     rows = frame[frame["hour"] > 0]
     fare = pd.to_numeric(rows["fare"], errors="coerce")
     assert part == {
-        "dropped above": 0,
+        "rows dropped above": 0,
         "where hour > 0: a value is missing": 0,
         "where hour > 0: not met": len(frame) - len(rows),
         "fare is missing": int(rows["fare"].isna().sum()),

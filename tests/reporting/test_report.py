@@ -102,7 +102,8 @@ def test_numbers_are_those_of_the_release_and_its_intervals(declared):
         assert min(abs(length - row["taken"]) for length in lengths) < width / 40
         assert f"{bars.loc[ward, 'visits_low']} to {bars.loc[ward, 'visits_high']}" in found
         share = shares.loc[ward]
-        text = f"{share.estimate:.1f} % ({share.low:.1f} to {share.high:.1f})"
+        low, high = np.floor(share.low * 10) / 10, np.ceil(share.high * 10) / 10
+        text = f"{share.estimate:.1f} % ({low:.1f} to {high:.1f})"
         assert ("unknown" if np.isnan(share.estimate) else text) in found
     half = (bars["stay_high"] - bars["stay_low"]).to_numpy() / 2
     shown = [
