@@ -113,9 +113,9 @@ def weights_in_layers_count_half(patch):
 def dropped_rows_meet_every_condition(patch):
     source = tables._source
 
-    def there(key):
-        found = source(key)
-        drops = key.grid is not None and key.grid.drop and key.where is not None
+    def there(terms):
+        found, rows = source(terms), terms[0]
+        drops = rows.grid is not None and rows.grid.drop and rows.where is not None
         return replace(found, optional=False) if drops else found
 
     patch.setattr(tables, "_source", there)
