@@ -160,10 +160,11 @@ def _cheapest_steps(
     from scipy import optimize, sparse  # slow to import, and few releases need them
 
     (m, n), f = floors.shape, shares.ravel()
-    once = sparse.vstack(
-        [sparse.kron(sparse.eye_array(m), np.ones((1, n))), sparse.kron(np.ones(m), np.eye(n))]
+    ones, cells = np.ones(f.size), np.arange(f.size)
+    sums = np.append(cells // n, m + cells % n)  # each cell is in one of a row, one of a column
+    once = sparse.csr_array(
+        (np.append(ones, ones), (sums, np.append(cells, cells))), (m + n, f.size)
     )
-    ones = np.ones(f.size)
     kinds = [(1, 1 - 2 * f, ones if further else f > NOTHING)]  # sign, price, most of the steps
     if further:
         kinds += [(1, 3 - 2 * f, np.inf * ones), (-1, 1 + 2 * f, floors.ravel())]
