@@ -150,6 +150,11 @@ class Shown:
             if part.definition is not None and part.label in self.seen
         }
 
+    @cached_property
+    def labels_at(self) -> dict[int, str]:
+        """The columns of the release, as JSON, by the places where their cells are."""
+        return {one.column: str(one.label) for one in self.layout.located}
+
     def middle_of(self, label: str) -> str | None:
         """Return the column of whose intervals a column holds an end, if that is known.
 
@@ -167,8 +172,7 @@ class Shown:
     def homes(self) -> list[int]:
         """For each column of the table, the one that it holds ends of, or itself."""
         columns = self.layout.frame.columns
-        labels = {one.column: str(one.label) for one in self.layout.located}
-        width = len(columns)
+        labels, width = self.labels_at, len(columns)
         if len(self.layout.located) > len(labels):  # numbers and ends stand below each other
             return [*range(width)]
         inner = [number for axis, number in self.layout.levels if axis == COLUMNS]

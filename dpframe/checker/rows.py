@@ -155,7 +155,14 @@ def joined(sets: Sequence[Iterable[Hashable]]) -> list[list[int]]:
                 large += small
                 for place in small:
                     parts[place] = large
-    return sorted(map(list, {tuple(sorted(part)) for part in parts}))
+    found: list[list[int]] = []
+    is_listed = [False] * len(parts)
+    for position, part in enumerate(parts):
+        if not is_listed[position]:
+            found.append(sorted(part))
+            for place in part:
+                is_listed[place] = True
+    return found
 
 
 def row_vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:

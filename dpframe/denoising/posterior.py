@@ -190,7 +190,11 @@ def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
         seen = see(values, counts, prior.points, noise)
     shares, around = _shares(seen, prior)
     estimates = _estimates(shares, around, loss)
-    made = np.zeros(len(values)) if known else _own_parts(values, seen, prior, facts)
+    made = (
+        np.zeros(len(values))
+        if known
+        else _own_parts(values, seen, (shares, around), facts, prior.points)
+    )
     away = np.abs(around - estimates[:, None])
     squares = (shares * away**2).sum(axis=1) + _LEARNED * made * noise.sigma**2
     learned = np.sqrt(_LEARNED_SIZE * made) * noise.mean_size
@@ -209,7 +213,11 @@ def _shares(seen: GridLikelihoods, prior: Prior) -> tuple[np.ndarray, np.ndarray
 
 
 def _own_parts(
-    values: np.ndarray, seen: GridLikelihoods, prior: Prior, facts: _Facts
+    values: np.ndarray,
+    seen: GridLikelihoods,
+    windows: tuple[np.ndarray, np.ndarray],
+    facts: _Facts,
+    points: np.ndarray,
 ) -> np.ndarray:
     """Return which part of its own prior each value makes.
 
@@ -221,7 +229,7 @@ def _own_parts(
     S. Ramani, T. Blu and M. Unser, "Monte-Carlo SURE", IEEE Transactions on Image Processing 17(9),
     2008.
     """
-    noise, counts, points = facts.noise, seen.counts, prior.points
+    noise, counts, (shares, around) = facts.noise, seen.counts, windows
     if len(points) == 1:
         return np.zeros(len(values))
     n = int(counts.sum())
@@ -230,7 +238,6 @@ def _own_parts(
     order = np.argsort(ends, kind="stable")
     rng = np.random.default_rng(0)  # no noise that protects: the same in every run
     probes = min(math.ceil(_PROBED / n), _MOST_PROBES)
-    shares, around = _shares(seen, prior)
     before = _estimates(shares, around, "squared")
     moved = 0.0
     for _ in range(probes):

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.cells.locate import CELLS, COLUMNS, ROWS
+from dpframe.cells.locate import CELLS, ROWS
 from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
@@ -264,21 +264,12 @@ class _CsvWriter(TableWriter):
             *(self._cells(at) for at in range(self.frame.shape[1])),
         ]
         lines = map(",".join, zip(*parts, strict=True))
-        text = "\n".join([*self._header(), *lines]) + "\n"
+        header = (",".join(self._written(line)) for line in self.header)
+        text = "\n".join([*header, *lines]) + "\n"
         try:
             return text.encode()
         except UnicodeEncodeError:
             raise self.no_form("a key or a label that is no valid Unicode") from None
-
-    def _header(self) -> list[str]:
-        """Write a line of labels for each level of the columns, after the names of the index."""
-        columns, names = self.frame.columns, self.frame.index.names
-        lines = []
-        for number in range(columns.nlevels):
-            first = self.texts(names) if number == columns.nlevels - 1 else [""] * len(names)
-            labels = [*self._written(first), *self._keys(columns, COLUMNS, number)]
-            lines.append(",".join(labels))
-        return lines
 
     def _written(self, texts: Sequence[str]) -> list[str]:
         return _quote([*map(_escaped, texts)] if self.escaped else texts)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from dpframe.arguments import check_place
 from dpframe.cells.keys import listed
-from dpframe.cells.locate import CELLS, COLUMNS, ROWS
+from dpframe.cells.locate import CELLS, ROWS
 from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.texts import decimals, unit_of_time
@@ -290,8 +290,7 @@ class _ExcelWriter(TableWriter):
         height, width = self.frame.shape
         if height + self.above > _MOST_ROWS or width + self.depth > _MOST_COLUMNS:
             raise self.no_form(f"a table of {height:,} rows and {width:,} columns")
-        labels = {one.column: str(one.label) for one in shown.layout.located}
-        self.formats = {at: _format_of(shown, labels[at]) for at in self.numbers}
+        self.formats = {at: _format_of(shown, shown.labels_at[at]) for at in self.numbers}
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Refuse texts that the file cannot hold."""
@@ -305,13 +304,6 @@ class _ExcelWriter(TableWriter):
             for at in range(self.frame.shape[1])
         )
         return _Sheet(sheet=sheet, layout=self.sidecar(), seconds=seconds, record=opened.text)
-
-    def header(self) -> list[list[str]]:
-        """Return a line of labels for each level of the columns, after the names of the index."""
-        columns = self.frame.columns
-        lines = [[""] * self.depth + self._keys(columns, COLUMNS, at) for at in range(self.above)]
-        lines[-1][: self.depth] = self.texts(self.frame.index.names)
-        return [["" if label is None else str(label) for label in line] for line in lines]
 
     def columns(self) -> list[tuple[list[Any], str]]:
         """Return the cells of each column of the sheet, and how numbers are shown."""
@@ -382,7 +374,7 @@ def _fill(sheet: Any, writer: _ExcelWriter) -> None:
     """Write a table: header, then a line for each row."""
     from openpyxl.utils import get_column_letter
 
-    header, columns = writer.header(), writer.columns()
+    header, columns = writer.header, writer.columns()
     for at, (cells, _) in enumerate(columns):
         texts = [line[at] for line in header]
         texts += [str(cell) for cell in cells] if at < writer.depth else []
@@ -436,7 +428,7 @@ def _notes(writer: _ExcelWriter, opened: Opened) -> Iterator[list[str]]:
         yield [_NO_TEXT.sub("\ufffd", part)[:_LONGEST] for part in ("", name, *text)]
     for at, (_, _, unit) in writer.formats.items():
         if unit:
-            yield ["", "unit", f"{writer.header()[-1][writer.depth + at]}: {unit}"]
+            yield ["", "unit", f"{writer.header[-1][writer.depth + at]}: {unit}"]
 
 
 def _pieces(kept: _Sheet) -> list[str]:

@@ -23,6 +23,7 @@ from dpframe.cells.record import Opened
 from dpframe.cells.verify import Shown
 from dpframe.certificates import json_records
 from dpframe.certificates.parts import Dtype, Token
+from dpframe.context import cached_property
 from dpframe.errors import CertificateError
 
 INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
@@ -121,6 +122,18 @@ class TableWriter:
             dtypes=tuple(self.dtype(at) for at in range(width)),
             escaped_formulas=escaped,
         )
+
+    @cached_property
+    def header(self) -> list[list[str]]:
+        """A line of labels for each level of the columns, the last after the names of the index."""
+        columns, names = self.frame.columns, self.frame.index.names
+        lines = []
+        for number in range(columns.nlevels):
+            codes, _, texts = self.keys(columns, COLUMNS, number)
+            labels = [*texts, ""]  # a missing one has the code -1
+            lines.append([""] * len(names) + [*map(labels.__getitem__, codes.tolist())])
+        lines[-1][: len(names)] = self.texts(names)
+        return lines
 
     def dtype(self, at: int) -> str | None:
         """Return the dtype that a column is read back in; `None`: it holds keys."""

@@ -27,7 +27,7 @@ from dpframe.ledger.parts import is_text
 from dpframe.queries.query import Query
 from dpframe.sources.cells import STRING, Dialect
 from dpframe.sources.manifest import expand
-from dpframe.sources.match import type_of_cells
+from dpframe.sources.match import claims_of_query, type_of_cells
 from dpframe.sources.text import TYPES
 
 FILESYSTEMS = {
@@ -292,9 +292,10 @@ def kinds_of_columns(
         The types that a plan names.
     """
     kinds: dict[str, str | None] = {}
+    asked = [claim for query in queries for claim in claims_of_query(declared, query)]
     for label in labels:
         if isinstance(label, str):  # as all columns of files are
-            kinds[label] = given.get(label) or type_of_cells(label, declared, queries)
+            kinds[label] = given.get(label) or type_of_cells(label, declared, asked)
     if declared.ledger is not None and is_text(declared.part):
         part = str(declared.ledger.part)
         kinds[part] = kinds.get(part) or STRING

@@ -168,10 +168,11 @@ def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)
     part = job.options["part"]
+    asked = [claim for query in queries for claim in claims_of_query(known, query)]
 
     def kind_of(label: Hashable) -> str | None:
         given = job.data.types.get(str(label))
-        return given or type_of_cells(label, known, queries, guess=True)
+        return given or type_of_cells(label, known, asked, guess=True)
 
     if column is not None:
         labels[column] = None

@@ -102,8 +102,7 @@ def _bars(shown: Shown, level: float) -> pd.DataFrame | None:
 
 def _texts(shown: Shown, at: int, bars: pd.DataFrame | None) -> list[str]:
     """Return the cells of a column with their intervals; keys as they are."""
-    frame = shown.layout.frame
-    labels = {one.column: str(one.label) for one in shown.layout.located}
+    frame, labels = shown.layout.frame, shown.labels_at
     if at not in labels:
         return [*map(str, frame.iloc[:, at])]
     values = frame.iloc[:, at].reset_index(drop=True)

@@ -458,19 +458,18 @@ def claims_of_query(declaration: Declaration, query: Query) -> Iterator[Claim]:
 
 
 def type_of_cells(
-    label: Hashable, declaration: Declaration, queries: Iterable[Query], *, guess: bool = False
+    label: Hashable, declaration: Declaration, asked: Sequence[Claim], *, guess: bool = False
 ) -> str | None:
     """Say how cells of a column of a text file are read; `None` if nothing says so, or in two ways.
 
-    The privacy unit is a text. Else what is declared says it, then keys, bins and bounds of
-    queries, then their conditions. Of a unit of several columns, others are texts.
+    The privacy unit is a text. Else what is declared says it, then keys, bins and bounds that
+    queries ask for, then their conditions. Of a unit of several columns, others are texts.
     """
     if declaration.unit_columns == (label,):
         return STRING
     declared = cells_of_facts(declaration.column(label))
     if declared is not None:
         return declared
-    asked = [claim for query in queries for claim in claims_of_query(declaration, query)]
     for of_rows in (False, True):
         same = (claim for claim in asked if claim.label == label and claim.of_rows == of_rows)
         if types := set().union(*(claim.cells(guess=guess) for claim in same)):
