@@ -23,7 +23,7 @@ from dpframe.certificates.words import has_noise
 from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.frozen import frozen
-from dpframe.html import floor, unit_words
+from dpframe.html import discovery_left, floor, unit_words
 from dpframe.html import percent as in_percent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, Protected
@@ -433,25 +433,17 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         }
         for row in latest
     ]
+    # without amounts of noise, of which a reader of the page makes none
+    left = f"{floor(100 * status.remaining_share)} % of the budget{discovery_left(status)}"
+    left = status.left if status.moved_to else left
     return {
-        "lines": [
-            status.words.split("\n")[0],
-            f"Spent {status.used_words}",
-            f"Left {status.left if status.moved_to else _left(status)}",
-        ],
+        "lines": [status.words.split("\n")[0], f"Spent {status.used_words}", f"Left {left}"],
         "by": status.chain and status.chain.part,
         "parts": [(str(part), in_percent(used)) for part, used in fullest.items()],
         "other_parts": len(status.parts) - len(fullest),
         "entries": entries,
         "hidden": len(parts) - len(entries),
     }
-
-
-def _left(status: BudgetStatus) -> str:
-    """Say what is left for noise, and of the delta that is kept to find groups with."""
-    kept = f"; delta={floor(status.remaining_delta)} to find groups with"
-    left = f"{floor(100 * status.remaining_share)} % of the budget"
-    return f"{left}{kept if status.budget.discovery else ''}"
 
 
 def _how(tables: Sequence[TableView]) -> str:
