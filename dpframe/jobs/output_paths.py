@@ -247,24 +247,28 @@ def read_released(path: Path) -> pd.DataFrame:
 class LedgerPlace:
     """Where a ledger is: a file, or, as a text, the URL of a database, which is not shown whole."""
 
-    given: Path | str
+    address: Path | str
     patience: float | None = None  # seconds to wait for others
 
     @property
     def files(self) -> tuple[Path, ...]:
         """The file, if it is one."""
-        return (self.given,) if isinstance(self.given, Path) else ()
+        return (self.address,) if isinstance(self.address, Path) else ()
 
     def exists(self) -> bool:
         """Whether it was made."""
-        if isinstance(self.given, Path):
-            return self.given.exists()
-        return store_at(self.given, self.patience).exists()
+        if isinstance(self.address, Path):
+            return self.address.exists()
+        return store_at(self.address, self.patience).exists()
 
     def __str__(self) -> str:
         """Show it without a password."""
         try:
-            return str(self.given) if isinstance(self.given, Path) else store_at(self.given).place
+            return (
+                str(self.address)
+                if isinstance(self.address, Path)
+                else store_at(self.address).place
+            )
         except DPFrameError:  # whoever opens it is told
             return "the ledger"
 
@@ -276,7 +280,7 @@ def ledger_place(text: str) -> LedgerPlace:
 
 def opened_ledger(place: LedgerPlace) -> Ledger:
     """Open a ledger that is there."""
-    path = place.given
+    path = place.address
     if not isinstance(path, Path):
         return open_patiently(path, place.patience)
     _check_is_there(path)

@@ -87,8 +87,8 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
                 return Rehearsal(tried, [], [])
             done = release_job(elsewhere, overwrite=overwrite)
             tried = replace(tried, table=_in_groups(tried.table, made.rows, done.frames))
-            problems = [f"{path} was not written: {why}" for _, path, why in done.files.failed]
-            written = [*done.files.written]
+            published = done.published.files
+            written, problems = [*published.written], [*published.problems]
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried

@@ -586,9 +586,10 @@ def _json_of_pot(pot: Pot) -> dict[str, str]:
 
 def _settled(read: dict[str, Any], budget: Budget) -> Pots:
     settled = _pots_of(read["pots"]), _fraction(read["whole"]), exact(budget.discovery)
-    if not read["many"]:
+    many = read.get("many")  # earlier ledgers have one set
+    if not many:
         return Pots(*settled)
-    return Pots(*settled, many=_pots_of(read["many"]), small=_fraction(read["small"]))
+    return Pots(*settled, many=_pots_of(many), small=_fraction(read["small"]))
 
 
 def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:
