@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.frozen import frozen
@@ -185,29 +185,25 @@ class Chain:
             body = row.body
             if row.number != number or row.hash != _hash(head, body):
                 raise LedgerAlteredError(broken(where, number))
-            entry = _entry_by_pieces(body, by_part=by_part)
-            if entry is None:
-                try:
-                    read, end = _decode(body)
-                    if end != len(body):
-                        raise ValueError
-                    protected = Protected.in_row(read)
-                    if protected is not None:
-                        seen = seen._protecting(protected, number)
-                    elif (mark := _mark_in(read, number)) is not None:
-                        marks.append(mark)
-                    else:
-                        entry = _entry_of(read, by_part=by_part)
-                except _MISREAD as error:
-                    may_be_void = not _may_be_charge(body)
-                    if not (may_be_void and (voiding or number in _voided_in(rows))):
-                        why = _unreadable(where, number, may_be_void=may_be_void)
-                        raise LedgerError(why) from error
-                    marks.append(RunMark(number, _VOIDED, str(number)))
-            if entry is not None:
-                entries.append(entry)
             head = row.hash
             hashes.append(head)
+            try:
+                read, end = _decode(body)
+                if end != len(body):
+                    raise ValueError
+                protected = Protected.in_row(read)
+                if protected is not None:
+                    seen = seen._protecting(protected, number)
+                elif (mark := _mark_in(read, number)) is not None:
+                    marks.append(mark)
+                else:
+                    entries.append(_entry_of(read, by_part=by_part))
+            except _MISREAD as error:
+                may_be_void = not _may_be_charge(body)
+                if not (may_be_void and (voiding or number in _voided_in(rows))):
+                    reason = _unreadable(where, number, may_be_void=may_be_void)
+                    raise LedgerError(reason) from error
+                marks.append(RunMark(number, _VOIDED, str(number)))
         return seen._grown(hashes, entries, marks) if hashes else self
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
@@ -468,66 +464,27 @@ def _mark_of_run(read: dict[str, Any], number: int, name: str) -> RunMark:
     return mark
 
 
+_texts_of = itemgetter("release_id", "released_at", "what", "mechanism")
+_others_of = itemgetter("name", "note", "user", "frame", "unit", "plan")  # which may be missing
+
+
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
-    return _entry(_first_of(read), _middle_of(read), _last_of(read), by_part=by_part)
-
-
-def _entry_by_pieces(body: str, *, by_part: bool) -> Entry | None:
-    """Read an entry that is as it is written here; `None`: it is to be read as a whole.
-
-    Most entries begin and end as others do, so what was read of these pieces is kept. Within a text
-    of JSON the quotes of the marks would be escaped: they part the keys of the entry, or a piece is
-    no JSON. Pieces that have each their own keys are what they are together.
-    """
-    if len(body) > _LONG:
-        return None
-    first, _, others = body.partition(',"name":')
-    middle, _, last = others.partition(',"source":')
-    try:
-        read = _middle_of(_piece('{"name":' + middle + "}", _MIDDLE))
-        return _entry(_first_piece(first), read, _last_piece(last), by_part=by_part)
-    except _MISREAD:
-        return None
-
-
-def _entry(first: "_First", middle: Sequence[Any], last: "_Last", *, by_part: bool) -> Entry:
-    columns, frame, loss, mechanism = first
-    name, note, part, plan, release_id, released_at = middle
-    source, spend, unit, user, words = last
-    is_sound = type(release_id) is type(released_at) is str
-    if not (is_sound and _is_text(name) and _is_text(note) and _is_text(plan)):
+    part, columns = read["part"], tuple(read["columns"])
+    if not all(type(text) is str for text in (*_texts_of(read), *columns)):
+        raise TypeError
+    if not all(text is None or type(text) is str for text in _others_of(read)):
         raise TypeError
     if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
-    texts = release_id, released_at, words, mechanism
-    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part, plan, source)
+    spend, loss = _spend_of(**read["spend"]), _loss_of(**read["loss"])
+    source = _source_of(read["source"])
+    return Entry(**{**read, "spend": spend, "loss": loss, "columns": columns, "source": source})
 
 
-_First: TypeAlias = tuple[tuple[str, ...], str | None, PrivacyLoss, str]
-_Last: TypeAlias = tuple[SourceFacts | None, Spend, str | None, str | None, str]
-_FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
-_MIDDLE = frozenset(("name", "note", "part", "plan", "release_id", "released_at"))
-_LAST = frozenset(("source", "spend", "unit", "user", "what"))
-ENTRY_KEYS = _FIRST | _MIDDLE | _LAST
+ENTRY_KEYS = frozenset(field.name for field in fields(Entry))
 """What is said of each entry."""
 
 _AS_GIVEN = ENTRY_KEYS - {"loss", "source", "spend"}
-_middle_of = itemgetter(*sorted(_MIDDLE))
-
-
-def _first_of(read: dict[str, Any]) -> _First:
-    columns, frame, mechanism = tuple(read["columns"]), read["frame"], read["mechanism"]
-    if not all(type(text) is str for text in (*columns, mechanism)) or not _is_text(frame):
-        raise TypeError
-    return columns, frame, _loss_of(**read["loss"]), mechanism
-
-
-def _last_of(read: dict[str, Any]) -> _Last:
-    spent, unit, user, words = read["spend"], read["unit"], read["user"], read["what"]
-    if not (_is_text(unit) and _is_text(user) and type(words) is str):
-        raise TypeError
-    spend = _spend_of(spent["kind"], spent["amount"], spent["delta"])
-    return _source_of(read["source"]), spend, unit, user, words
 
 
 def _source_of(read: dict[str, Any] | None) -> SourceFacts | None:
@@ -535,36 +492,14 @@ def _source_of(read: dict[str, Any] | None) -> SourceFacts | None:
         return None
     source = SourceFacts(read["manifest"], read["door"], tuple(read["unit"]), read["part"])
     texts = (source.door, source.part, *source.unit)
-    is_sound = type(source.manifest) is str and all(map(_is_text, texts))
-    if len(read) != len(fields(SourceFacts)) or not is_sound:
+    is_sound = all(text is None or type(text) is str for text in texts)
+    if not is_sound or type(source.manifest) is not str or len(read) != len(fields(SourceFacts)):
         raise TypeError
     return source
 
 
-def _is_text(value: object) -> bool:
-    return value is None or type(value) is str
-
-
-@lru_cache(maxsize=1024)
-def _first_piece(text: str) -> _First:
-    return _first_of(_piece(text + "}", _FIRST))
-
-
-@lru_cache(maxsize=1024)
-def _last_piece(text: str) -> _Last:
-    return _last_of(_piece('{"source":' + text, _LAST))
-
-
-def _piece(text: str, keys: frozenset[str]) -> dict[str, Any]:
-    """Read a dict of these keys alone."""
-    read, end = _decode(text)
-    if end != len(text) or read.keys() != keys:
-        raise ValueError
-    return cast(dict[str, Any], read)
-
-
 @lru_cache(maxsize=1024, typed=True)
-def _spend_of(kind: SpendKind, amount: str, delta: float | None) -> Spend:
+def _spend_of(*, kind: SpendKind, amount: str, delta: float | None) -> Spend:
     fraction = _fraction(amount)
     float(fraction)  # as with losses
     return Spend(kind, fraction, delta)
