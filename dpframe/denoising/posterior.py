@@ -183,11 +183,7 @@ class _Facts(NamedTuple):
     def fit_prior(self, seen: GridLikelihoods, points: np.ndarray) -> Prior:
         """Return the prior of values, if it is not known."""
         return fit_prior(
-            seen,
-            points,
-            nonnegative=self.nonnegative,
-            mean=self.mean,
-            beside_zero=self.beside_zero,
+            seen, points, nonnegative=self.nonnegative, mean=self.mean, beside_zero=self.beside_zero
         )
 
 
