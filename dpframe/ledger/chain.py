@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from operator import itemgetter
+from types import NoneType
 from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
@@ -191,10 +192,9 @@ class Chain:
                 read, end = _decode(body)
                 if end != len(body):
                     raise ValueError
-                protected = Protected.in_row(read)
-                if protected is not None:
+                if (protected := Protected.in_row(read)) is not None:
                     seen = seen._protecting(protected, number)
-                elif (mark := _mark_in(read, number)) is not None:
+                elif len(read) == 1 and (mark := _mark_in(read, number)) is not None:
                     marks.append(mark)
                 else:
                     entries.append(_entry_of(read, by_part=by_part))
@@ -441,8 +441,6 @@ def _mark_in(read: dict[str, Any], number: int) -> RunMark | None:
     name = next(iter(read), None)
     if name not in (*RUN_ROWS, *_PLAIN_MARKS):
         return None
-    if len(read) != 1:
-        raise TypeError
     if name in RUN_ROWS:
         return _mark_of_run(read[name], number, name)
     if type(read[name]) is not str:
@@ -470,15 +468,16 @@ _others_of = itemgetter("name", "note", "user", "frame", "unit", "plan")  # whic
 
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
     part, columns = read["part"], tuple(read["columns"])
-    if not all(type(text) is str for text in (*_texts_of(read), *columns)):
+    # sets of types: a ledger may have many thousands of entries
+    if {*map(type, _texts_of(read)), *map(type, columns)} != {str}:
         raise TypeError
-    if not all(text is None or type(text) is str for text in _others_of(read)):
+    if not {*map(type, _others_of(read))} <= {str, NoneType}:
         raise TypeError
     if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
-    spend, loss = _spend_of(**read["spend"]), _loss_of(**read["loss"])
-    source = _source_of(read["source"])
-    return Entry(**{**read, "spend": spend, "loss": loss, "columns": columns, "source": source})
+    read["spend"], read["loss"] = _spend_of(**read["spend"]), _loss_of(**read["loss"])
+    read["columns"], read["source"] = columns, _source_of(read["source"])
+    return Entry(**read)
 
 
 ENTRY_KEYS = frozenset(field.name for field in fields(Entry))
