@@ -15,36 +15,19 @@ from typing import Any, Literal, NoReturn, TextIO, assert_never
 
 import pandas as pd
 
+from dpframe import errors
 from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import TEST
 from dpframe.context import at_the_door
 from dpframe.engines.batches import remove_leftovers
-from dpframe.errors import (
-    BudgetExceededError,
-    DPFrameError,
-    PlanFileError,
-    QueryError,
-    ReleaseError,
-)
 from dpframe.frozen import frozen
-from dpframe.jobs import answers
+from dpframe.jobs import answers, run_job
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import any_file_is_there
 from dpframe.jobs.output_paths import LedgerPlace, ledger_place, without_certificates
-from dpframe.jobs.run_job import (
-    PATIENCE,
-    Done,
-    Tried,
-    diagnose_job,
-    is_used_up,
-    not_made,
-    preview_job,
-    release_job,
-    start_of,
-)
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.leases import MOST_AGAIN, StartStep
 from dpframe.ledger.ledger import Ledger
@@ -277,8 +260,8 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
 
 def _release_options(parser: argparse.ArgumentParser) -> None:
     _plan_options(parser)
-    waits = f"wait so long for another start of this run, or for its ledger; {PATIENCE:g}"
-    options: dict[str, Any] = {"type": _seconds, "default": PATIENCE, "help": waits}
+    waits = f"wait so long for another start of this run, or for its ledger; {run_job.PATIENCE:g}"
+    options: dict[str, Any] = {"type": _seconds, "default": run_job.PATIENCE, "help": waits}
     parser.add_argument("--patience", metavar="SECONDS", **options)
 
 
@@ -338,11 +321,11 @@ def preview_plan(options: argparse.Namespace, path: Path) -> Answer:
     job = _job(options, path)
     with_data = not options.without_data
     try:
-        tried = preview_job(
+        tried = run_job.preview_job(
             job, overwrite=options.overwrite, rows=options.rows, with_data=with_data
         )
-    except BudgetExceededError as error:
-        raise BudgetExceededError(_refuse(job, error)) from None
+    except errors.BudgetExceededError as error:
+        raise errors.BudgetExceededError(_refuse(job, error)) from None
     facts = {
         **_facts(job, tried),
         "files": {name: list(map(str, paths)) for name, paths in job.files.items()},
@@ -354,7 +337,7 @@ def preview_plan(options: argparse.Namespace, path: Path) -> Answer:
     if not tried.fits:
         code = TOO_MUCH
         problems.append(_refuse(job, "the release does not fit in what is left of the budget"))
-    absent = not_made(job)
+    absent = run_job.not_made(job)
     if absent and with_data:
         code = max(code, UNREADABLE)
         problems.append(absent)
@@ -363,12 +346,12 @@ def preview_plan(options: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), _words(job, tried, absent), facts, code, tuple(problems))
 
 
-def _facts(job: Job, tried: Tried) -> dict[str, Any]:
+def _facts(job: Job, tried: run_job.Tried) -> dict[str, Any]:
     outputs = json.loads(tried.table.reset_index().to_json(orient="records"))
     return {"name": job.options["name"], "fits": tried.fits, "outputs": outputs}
 
 
-def _words(job: Job, tried: Tried, absent: str) -> str:
+def _words(job: Job, tried: run_job.Tried, absent: str) -> str:
     places = [str(path) for paths in job.files.values() for path in paths]
     kinds = sorted(tried.needed.items())
     columns = [f"{name} ({kind})" if kind else name for name, kind in kinds]
@@ -388,7 +371,7 @@ def _words(job: Job, tried: Tried, absent: str) -> str:
     return "\n".join(lines)
 
 
-def _table_text(tried: Tried) -> str:
+def _table_text(tried: run_job.Tried) -> str:
     with pd.option_context("display.width", 200, "display.max_columns", 30):
         return tried.table.to_string()
 
@@ -401,10 +384,10 @@ def diagnose_plan(options: argparse.Namespace, path: Path) -> Answer:
     """Read the rows of a plan, and say in exact numbers what it leaves out."""
     if not (options.private or _is_terminal(sys.stdout)):
         reason = "diagnose prints exact private numbers, and standard output is no terminal."
-        raise QueryError(f"{reason} Add --private if nobody else can read what it is.")
+        raise errors.QueryError(f"{reason} Add --private if nobody else can read what it is.")
     lines = [_PRIVATE]
     tables = {}
-    for name, diagnosis in diagnose_job(_job(options, path)).items():
+    for name, diagnosis in run_job.diagnose_job(_job(options, path)).items():
         lines += ["", name, *_in_lines(diagnosis)]
         tables[name] = json.loads(diagnosis.reset_index().to_json(orient="records"))
     return Answer(str(path), "\n".join(lines), {"private": _PRIVATE, "diagnoses": tables})
@@ -428,13 +411,13 @@ def release_plan(options: argparse.Namespace, path: Path) -> Answer:
         place = replace(job.ledger, patience=max(options.patience, _LEAST))
         job = replace(job, ledger=place)
         with _lines(options, job.options["name"]) as begin:
-            done = release_job(
+            done = run_job.release_job(
                 job, overwrite=options.overwrite, begin=begin, patience=options.patience
             )
-    except BudgetExceededError as error:
-        raise BudgetExceededError(_refuse(job, error)) from None
-    except ReleaseError as error:
-        raise ReleaseError(f"{error} {_how_to_go_on(job)}".rstrip()) from None
+    except errors.BudgetExceededError as error:
+        raise errors.BudgetExceededError(_refuse(job, error)) from None
+    except errors.ReleaseError as error:
+        raise errors.ReleaseError(f"{error} {_how_to_go_on(job)}".rstrip()) from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     ledger = _of_part(job, done.ledger)
     facts = {
@@ -469,10 +452,10 @@ def _of_part(job: Job, ledger: Ledger) -> Ledger:
 def _how_to_go_on(job: Job) -> str:
     """Say how a release is made that was charged, and is not where it should be."""
     try:
-        start = start_of(job)
+        start = run_job.start_of(job)
         seen = start.look()
         lost = start.is_lost(seen)
-    except (DPFrameError, OSError):
+    except (errors.DPFrameError, OSError):
         again = "Once the ledger can be read, run it again as it is"
         return f"{again}: if no noise was drawn, nothing is charged."
     if lost:
@@ -490,7 +473,7 @@ def _how_to_go_on(job: Job) -> str:
 
 def _refuse(job: Job, reason: object) -> str:
     """Say why a release does not fit; a ledger of which nothing is left stays as it is."""
-    if not is_used_up(job):
+    if not run_job.is_used_up(job):
         return str(reason)
     part = job.options["part"]
     whose = "this ledger" if part is None else f"the budget of part={part!r}"
@@ -503,7 +486,7 @@ def _warnings(warned: Sequence[str]) -> list[str]:
     return [f"warning: {text}" for text in warned]
 
 
-def _lost(done: Done) -> list[str]:
+def _lost(done: run_job.Done) -> list[str]:
     """Say which files could not be written, and where the releases are."""
     files, spool = done.published.files, done.published.spool
     if files.all_there:
@@ -515,7 +498,7 @@ def _lost(done: Done) -> list[str]:
     return [*files.problems, advice]
 
 
-def _tables(done: Done) -> dict[str, object]:
+def _tables(done: run_job.Done) -> dict[str, object]:
     """Return releases as CSV texts with their certificates, where no file can be written."""
     return {
         name: {"csv": frame.to_csv(), "certificate": certificate_of(frame).to_dict()}
@@ -532,7 +515,7 @@ def _job(options: argparse.Namespace, path: Path) -> Job:
     for name, value in options.set:
         if values[name] != value:
             twice = f"{name} is set twice, {name}={value} and {name}={values[name]}"
-            raise PlanFileError(f"--set: {twice}; give it once.")
+            raise errors.PlanFileError(f"--set: {twice}; give it once.")
     return read_plan(
         path,
         Overrides(values, tuple(options.data), options.name, options.note, options.allow_imports),

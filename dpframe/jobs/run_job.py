@@ -3,8 +3,10 @@
 import shlex
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from dpframe.jobs.output_files import (
 from dpframe.jobs.output_paths import LedgerPlace, by_table, opened_ledger
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.starts import DrawnFiles, Published, Start, WrittenFiles
-from dpframe.jobs.stopping import Stage, Stopped, set_stage
+from dpframe.jobs.stopping import Stage, Stopped, set_spent, set_stage
 from dpframe.ledger.leases import MOST_AGAIN, ChargedRun
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
@@ -55,6 +57,17 @@ _CLEAR = (
     errors.ReleaseError,
     errors.TemporaryError,
 )
+
+
+@contextmanager
+def _placed(place: Callable[[errors.DPFrameError], errors.PlanFileError]) -> Iterator[None]:
+    """Let errors say where in the plan they are from, unless they are clear as they are."""
+    try:
+        yield
+    except _CLEAR:
+        raise
+    except errors.DPFrameError as error:
+        raise place(error) from None
 
 
 @frozen(slots=True)
@@ -102,7 +115,7 @@ def preview_job(
         frame = scan.without_rows()
         declare_plan(job, frame, tried)
         tried.check_name(name)
-        try:
+        with _placed(partial(place_error, job)):
             options = {name: job.options[name] for name in _PLANNED if name in job.options}
             if rows is not None and not job.is_alone:
                 options["rows"] = rows  # of queries whose errors depend on them
@@ -110,10 +123,6 @@ def preview_job(
             table, fits = planned.table, planned.fits
             notes = check_places(job, overwrite=overwrite, here=with_data)
             size = try_to_write(job, _released(job, frame), here=with_data) if fits else 0
-        except _CLEAR:
-            raise
-        except errors.DPFrameError as error:
-            raise place_error(job, error) from None
     job.data.check_typed(needed)
     notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_ours(caught), *notes), size, scan, needed)
@@ -126,12 +135,8 @@ def open_data(
 
     What is wrong with a column is said where the plan names it first.
     """
-    try:
+    with _placed(partial(place_error, job)):
         declared = replace(plan_facts(job), ledger=ledger).in_part(job.options["part"])
-    except errors.PlanFileError:
-        raise
-    except errors.DPFrameError as error:
-        raise place_error(job, error) from None
     queries: Any = in_part(declared, job.queries)
     labels = [label for query in queries.values() for label in query.labels]
     facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
@@ -146,13 +151,9 @@ def open_data(
     for label in kinds.keys() - {*labels}:
         is_id = label in declared.unit_columns and kinds[label] == STRING
         types[label] = ID if is_id else kinds[label] or STRING  # an id has any encoding
-    try:
+    with _placed(partial(_place_column, job)):
         scan = job.data.scan(types, kinds.keys() - named)
         scan.check(named)
-    except errors.PlanFileError:
-        raise
-    except errors.DPFrameError as error:
-        raise _place_column(job, error) from None
     if job.data.form == "csv":
         return scan, {label: types.get(label, ID) for label in scan.columns}
     present = engine_for(scan).manifest(scan).types
@@ -231,11 +232,7 @@ def release_job(
 
 def _start_of(job: Job, work: "JobWork", patience: float) -> Start:
     ledger, name = _opened_ledger(job, job.ledger), job.options["name"]
-
-    def at_stake(stake: bool) -> None:
-        set_stage(Stage.SPENT if stake else Stage.UNSPENT)
-
-    return Start(ledger, job.digest, name, job.spool_folder, work, patience, at_stake)
+    return Start(ledger, job.digest, name, job.spool_folder, work, patience, set_spent)
 
 
 def start_of(job: Job) -> Start:
@@ -317,12 +314,10 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     """Release; whatever ends this after the charge is a `ReleaseError`."""
     try:
         frames = _released(job, frame)
-        set_stage(Stage.SPENT)
-    except errors.ReleaseError:
-        set_stage(Stage.SPENT)
-        raise
-    except errors.DPFrameError:  # nothing was charged, or the run goes on elsewhere
-        set_stage(Stage.UNSPENT)
+        set_spent(True)
+    except errors.DPFrameError as error:
+        # of others, nothing was charged, or the run goes on elsewhere
+        set_spent(isinstance(error, errors.ReleaseError))
         raise
     except BaseException as error:  # an interrupt may come anywhere, and memory end anywhere
         set_stage(Stage.SPENT)
@@ -376,20 +371,14 @@ def place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
 
 def plan_facts(job: Job) -> Declaration:
     """Read what a plan declares."""
-    try:
+    with _placed(job.plan.section("declare").about):
         return facts_of(job.declared["schema"], job.declared)
-    except errors.DPFrameError as error:
-        raise job.plan.section("declare").about(error) from None
 
 
 def declare_plan(job: Job, frame: Frame, ledger: Ledger) -> None:
     """Declare a frame as a plan says."""
-    try:
+    with _placed(job.plan.section("declare").about):
         declare(frame, **job.declared, ledger=ledger)
-    except errors.LedgerError:
-        raise
-    except errors.DPFrameError as error:
-        raise job.plan.section("declare").about(error) from None
 
 
 def ledger_now(job: Job, *, here: bool) -> Ledger:
@@ -469,8 +458,6 @@ def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
     job.data.check_typed(needed)
     frame = job.data.rows(scan, needed)
     declare_plan(job, frame, ledger)
-    try:
+    with _placed(partial(place_error, job)):
         diagnoses = diagnose(frame, job.request, part=job.options["part"])
-    except errors.DPFrameError as error:
-        raise place_error(job, error) from None
     return dict.fromkeys(job.queries, diagnoses) if job.is_alone else dict(diagnoses)

@@ -101,6 +101,11 @@ def set_stage(stage: Stage) -> None:
         stops.stage = stage
 
 
+def set_spent(spent: bool) -> None:
+    """Say whether a command has spent, and not all is written."""
+    set_stage(Stage.SPENT if spent else Stage.UNSPENT)
+
+
 @contextmanager
 def unspent() -> Iterator[None]:
     """Spend nothing that counts: a command is stopped as if it spent nothing, wherever it is."""

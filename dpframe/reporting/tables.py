@@ -23,7 +23,7 @@ from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.frozen import frozen
 from dpframe.html import bounds_text
-from dpframe.inference.intervals import ENDS, intervals_of
+from dpframe.inference.intervals import ENDS
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import float_above
@@ -31,7 +31,14 @@ from dpframe.privacy.gaussian import mu_of_pure
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
 from dpframe.queries.binned import LEVEL
-from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_keys, percent_texts
+from dpframe.reporting.cells import (
+    MOST_ROWS,
+    CellView,
+    cells_of,
+    ends_of,
+    names_of_levels,
+    percent_texts,
+)
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
@@ -460,10 +467,10 @@ def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]
         name or part.query.name or given.get(part.release_id) or part.query.words
         for part in carried.releases
     ]
-    level, keys = level_and_keys(carried) or ("", ())
-    if len(keys) != len(names):
+    joined = carried.table.joined
+    if joined is None or len(joined.keys) != len(names):
         return names
-    return [f"{own}, {level} {key}" for own, key in zip(names, keys, strict=True)]
+    return [f"{own}, {joined.name} {key}" for own, key in zip(names, joined.keys, strict=True)]
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
@@ -486,11 +493,11 @@ def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> Tab
     hidden = len(table) - len(rows)
     return replace(
         view,
-        keys=["" if key is None else str(key) for key in table.index.names],
+        keys=names_of_levels(table.index),
         columns=[column for column, _ in columns],
         rows=rows,
         hidden=hidden,
-        text=_as_text(table, _intervals(shown, level)) if hidden else "",
+        text=_as_text(table, ends_of(shown, level)) if hidden else "",
         facts=[
             *facts_of(shown.certificate.release, view.carried.table),
             *([("cells shown", shown.lines())] if shown.lines() else []),
@@ -508,9 +515,9 @@ def _columns(
     """
     computed = shown.opened.promise.is_derived
     parts = () if computed else shown.certificate.columns
-    bars = _intervals(shown, level)
+    bars = ends_of(shown, level)
     asked = beside.sampled
-    alone = None if asked is None else _intervals(shown, asked)
+    alone = None if asked is None else ends_of(shown, asked)
     table = shown.table
     columns = []
     for place, label in enumerate(table.columns):
@@ -549,14 +556,6 @@ def _as_text(table: pd.DataFrame, bars: pd.DataFrame | None) -> str:
     """Write all rows, with their intervals, separated by commas."""
     whole = table if bars is None else pd.concat([table, bars], axis=1)
     return "\n".join(map(visible, whole.to_csv().split("\n")))
-
-
-def _intervals(shown: Shown, level: float) -> pd.DataFrame | None:
-    """Return intervals, if these mean something for the frame."""
-    try:
-        return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
-    except QueryError:
-        return None
 
 
 def _percentages(

@@ -268,7 +268,8 @@ def test_plans_run_into_the_folder_of_the_block(inside, tmp_path):
         assert done.published.files.all_there and len(done.ledger.entries) == 1
         assert all(one.dp.certificate.release.testing for one in done.frames.values())
     assert {file: file.read_bytes() for file in real.rglob("*") if file.is_file()} == before
-    assert all(file.is_relative_to(folder) and file.is_file() for file in done.published.files.written)
+    written = done.published.files.written
+    assert all(file.is_relative_to(folder) and file.is_file() for file in written)
 
 
 def in_thread(act):
