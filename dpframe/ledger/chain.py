@@ -527,13 +527,11 @@ def _settled(read: dict[str, Any], budget: Budget) -> Pots:
 
 
 def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:
-    pots = tuple(map(_pot_of, read))
+    pots = []
+    for record in read:
+        amounts = {name: _fraction(text) for name, text in record.items() if name != "kind"}
+        pots.append(KINDS[record["kind"]](**amounts))
     sound = all(pot.limit >= 0 and 1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots)
     if not (sound and 0 < len(pots) <= _MOST_POTS):
         raise ValueError
-    return pots
-
-
-def _pot_of(read: dict[str, str]) -> Pot:
-    kind = KINDS[read["kind"]]
-    return kind(**{name: _fraction(text) for name, text in read.items() if name != "kind"})
+    return tuple(pots)

@@ -69,7 +69,8 @@ def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(foreign(path))
     kind, way_out = _KINDS.get(code, _DAMAGE)
-    if code == sqlite3.SQLITE_CANTOPEN and _may_write(place):
+    places = (place, place.parent)
+    if code == sqlite3.SQLITE_CANTOPEN and all(os.access(p, os.R_OK | os.W_OK) for p in places):
         kind, way_out = LedgerDiskError, _ROOM  # for the journal
     return kind(f"the ledger {path} cannot be used ({error}): nothing was charged. {way_out}")
 
@@ -94,21 +95,12 @@ def noise_not_noted(where: str) -> ReleaseError:
     return ReleaseError(f"{where} cannot be used to note that noise is about to be drawn")
 
 
-def is_damage(error: Exception) -> bool:
-    """Whether SQLite says that what is in the file is wrong, not that it cannot work now."""
-    return _code(error) not in _KINDS
-
-
 def foreign(path: Path) -> str:
     """Say that a file is none of ours."""
     return (
         f"{path} is not a ledger of dpframe, or its beginning is lost. Choose another "
         "path, or restore the ledger from a copy."
     )
-
-
-def _may_write(place: Path) -> bool:
-    return all(os.access(path, os.R_OK | os.W_OK) for path in (place, place.parent))
 
 
 def _code(error: Exception) -> int:
@@ -353,7 +345,7 @@ class LedgerFile:
                 if row[0] != rows[0][0] + len(rows) - 1:  # pages may lead back to others
                     raise LedgerAlteredError(broken(str(self.path), first + len(rows) - 1))
         except (sqlite3.Error, UnicodeError) as error:
-            if not is_damage(error):
+            if _code(error) in _KINDS:  # it cannot work now: nothing in the file is wrong
                 raise
             reason = (
                 f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error})."

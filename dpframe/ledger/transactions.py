@@ -44,15 +44,6 @@ def refuse_moved(seen: Chain, where: str) -> None:
         raise LedgerError(f"{why} Open that one.", parameter="path")
 
 
-def _refuse_again(entry: Entry, seen: Chain, held: Lease | None) -> None:
-    """Refuse to begin a run again that is another one, or that is at work."""
-    if seen.log.with_id(entry.release_id) != entry:
-        reason = "was charged for a release that was planned otherwise"
-        raise _name_is_taken(entry.name, f"name={quote(entry.name)} {reason}")
-    if life_of(held) is Life.ALIVE:
-        raise RunPausedError(f"a run of name={quote(entry.name)} is at work {held}: try again.")
-
-
 def _refused(  # noqa: PLR0911  # a case a line
     why_not: RowRefusal, entry: Entry
 ) -> errors.DPFrameError:
@@ -190,8 +181,12 @@ def arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
 def begin_again(
     seen: Chain, entry: Entry, mark: RunMark, held: Lease | None
 ) -> tuple[Chain, Row | None]:
-    """Note that a run that was charged begins again, or refuse it."""
-    _refuse_again(entry, seen, held)
+    """Note that a run begins again; refuse one that was another, or that is at work."""
+    if seen.log.with_id(entry.release_id) != entry:
+        reason = "was charged for a release that was planned otherwise"
+        raise _name_is_taken(entry.name, f"name={quote(entry.name)} {reason}")
+    if life_of(held) is Life.ALIVE:
+        raise RunPausedError(f"a run of name={quote(entry.name)} is at work {held}: try again.")
     return note(seen, entry, mark)
 
 

@@ -46,26 +46,21 @@ _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilo
 
 def cost_lines(release: Release) -> list[str]:
     """Say what the worst units move, over the scales of the noise, and what that adds up to."""
-    terms: list[str] = []
-    mu_squared = epsilon = 0.0
-    for part in release.witness:
-        terms += _terms(part)
-        mu_squared += part.alike * float(part.loss.mu_squared)
-        epsilon += part.alike * float(part.loss.epsilon)
-    hidden = len(terms) - _MOST_TERMS
+    terms = [term for part in release.witness for term in _terms(part)]
+    epsilon = sum(part.alike * float(part.loss.epsilon) for part in release.witness)
+    mu_squared = sum(part.alike * float(part.loss.mu_squared) for part in release.witness)
     lines = terms[:_MOST_TERMS]
-    if hidden > 0:
-        lines.append(f"and {hidden:,} more, as in the certificate")
+    if len(terms) > _MOST_TERMS:
+        lines.append(f"and {len(terms) - _MOST_TERMS:,} more, as in the certificate")
     if epsilon:
         lines.append(f"added up: epsilon = {epsilon:.6g}")
+    loss = release.privacy_loss
     if mu_squared:
         mu = math.sqrt(mu_squared)
         lines.append(f"added up: mu squared = {mu_squared:.6g}, mu = {mu:.6g}")
-    loss = release.privacy_loss
-    if mu_squared and loss.epsilon is not None and loss.delta:
-        lines.append(
-            f"at delta = {loss.delta:g}: epsilon = {loss.epsilon:.6g}, which solves {_CURVE}"
-        )
+        if loss.epsilon is not None and loss.delta:
+            solved = f"epsilon = {loss.epsilon:.6g}, which solves {_CURVE}"
+            lines.append(f"at delta = {loss.delta:g}: {solved}")
     return lines
 
 
@@ -133,34 +128,40 @@ def loss_of_parts(entries: Sequence[Entry], times: int) -> Guarantee | None:
 def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = release.query, release.privacy_unit.caps
-    named, inner = _split(release)
-    groups = [
-        f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
-        f"{_about_rest(grouping.rest)}"
-        for grouping in named
-    ]
+    outer, inner = _split(release)
+    groups = []
+    for grouping in outer:
+        source = words.SOURCES[grouping.source]
+        others = ""
+        if grouping.rest is not None:
+            others = f"; {grouping.rest!r} also holds all that is none of them, or missing"
+        groups.append(f"{grouping.column}: {grouping.groups:,} groups, {source}{others}")
     if inner is not None:
-        groups.append(_about_inner(release, inner))
+        about = "bins; what lies beyond is in the first and the last"
+        if isinstance(release.mechanism, SelectionPart):
+            about = "in each group, as asked for"
+        groups.append(f"{inner.column}: {inner.groups:,} {about}")
     limits = [
         (caps.max_rows, "row", " in all"),
         (caps.max_groups, "group", ""),
         (caps.max_rows_per_group, "row", " in each group"),
     ]
     capped = [
-        f"{most:,} {what}{'' if most == 1 else 's'}{where}"
-        for most, what, where in limits
-        if most is not None
+        f"{limit:,} {subject}{'s' * (limit != 1)}{scope}"
+        for limit, subject, scope in limits
+        if limit is not None
     ]
     unit = release.privacy_unit.columns
     cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
+    nearer = "counts as the nearer end"
     clipped = [
-        f"{part.about}: what lies outside of {bounds_text(part.declared)} counts as the nearer end"
+        f"{part.about}: what lies outside of {bounds_text(part.declared)} {nearer}"
         for part in release.columns
         if part.declared is not None
     ]
     clipped += [
         f"{part.weights.column}, what each row counts for: what lies outside of "
-        f"{bounds_text(part.weights.bounds)} counts as the nearer end, a missing one as 0"
+        f"{bounds_text(part.weights.bounds)} {nearer}, a missing one as 0"
         for part in release.columns
         if part.weights is not None
     ]
@@ -185,18 +186,6 @@ def _split(release: Release) -> tuple[tuple[GroupingPart, ...], GroupingPart | N
     if selected or isinstance(release.mechanism, TreePart):
         return by[:-1], by[-1]
     return by, None
-
-
-def _about_inner(release: Release, inner: GroupingPart) -> str:
-    """Say what is inside of each group."""
-    if isinstance(release.mechanism, SelectionPart):
-        return f"{inner.column}: {inner.groups:,} in each group, as asked for"
-    return f"{inner.column}: {inner.groups:,} bins; what lies beyond is in the first and the last"
-
-
-def _about_rest(rest: str | None) -> str:
-    """Say which group holds the rows that are none of the others."""
-    return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
 
 
 @frozen
@@ -419,7 +408,7 @@ def tables_of(
     name: str | None,
     released: pd.DataFrame,
     ledger: Ledger | None,
-    given: Mapping[Hashable, str],
+    names_by_release: Mapping[Hashable, str],
     level: float,
     *,
     shares: bool,
@@ -434,7 +423,7 @@ def tables_of(
         A frame with a certificate.
     ledger
         What was charged, if that is to be checked.
-    given
+    names_by_release
         Names of releases in the ledger, by `release_id`.
     level
         Confidence level of intervals.
@@ -447,7 +436,7 @@ def tables_of(
         If it carries no certificate that can be read.
     """
     carried = certificate_of(released)
-    names = _names(name, carried, given)
+    names = _names(name, carried, names_by_release)
     try:
         shown = look(released)
         if ledger is not None:
@@ -461,16 +450,18 @@ def tables_of(
     return [_fill_view(view, table, level, shares) for view, table in views]
 
 
-def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]) -> list[str]:
+def _names(
+    name: str | None, carried: Certificate, names_by_release: Mapping[Hashable, str]
+) -> list[str]:
     """Say what releases are called, with their keys where they were put into one table by key."""
-    names = [
-        name or part.query.name or given.get(part.release_id) or part.query.words
-        for part in carried.releases
-    ]
+    names = []
+    for part in carried.releases:
+        recorded = names_by_release.get(part.release_id)
+        names.append(name or part.query.name or recorded or part.query.words)
     joined = carried.table.joined
     if joined is None or len(joined.keys) != len(names):
         return names
-    return [f"{own}, {joined.name} {key}" for own, key in zip(names, joined.keys, strict=True)]
+    return [f"{name}, {joined.name} {key}" for name, key in zip(names, joined.keys, strict=True)]
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
@@ -482,8 +473,8 @@ def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[Tab
 def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
     beside = published_beside(shown)
-    asked = shares and not shown.opened.promise.is_derived
-    of_total, notes = _percentages(shown, level, {*beside.percent}, asked)
+    asks = shares and not shown.opened.promise.is_derived
+    of_total, notes = _percentages(shown, level, {*beside.percent}, asks)
     columns = _columns(shown, level, beside, of_total)
     table = shown.table
     index = table.index[:MOST_ROWS]
@@ -559,23 +550,24 @@ def _as_text(table: pd.DataFrame, bars: pd.DataFrame | None) -> str:
 
 
 def _percentages(
-    shown: Shown, level: float, there: Collection[int], asked: bool
+    shown: Shown, level: float, published: Collection[int], asks: bool
 ) -> tuple[dict[int, pd.DataFrame], list[str]]:
     """Return percentages of the totals of columns, and why there are none of others."""
-    found: dict[int, pd.DataFrame] = {}
+    percentages: dict[int, pd.DataFrame] = {}
     without: dict[str, list[str]] = {}
     for place, part in enumerate(shown.certificate.columns):
-        if not asked or not part.form.is_total or place in there:
+        if not asks or not part.form.is_total or place in published:
             continue
         label = shown.frame.columns[place]
         try:
             check_people(shown, "percent")
             link = definitions.PercentLink("percent", (), None, None)
             shares = numbers_shown(shown, link, label, level)
-            found[place] = shares.set_axis(shown.table.index, axis=0)
+            percentages[place] = shares.set_axis(shown.table.index, axis=0)
         except QueryError as error:
             without.setdefault(str(error), []).append(str(label))
-    return found, [f"No percentages of {_few(names)}: {why}" for why, names in without.items()]
+    notes = [f"No percentages of {_few(names)}: {reason}" for reason, names in without.items()]
+    return percentages, notes
 
 
 def _few(labels: Sequence[str]) -> str:
