@@ -12,7 +12,7 @@ from dpframe.frozen import frozen
 from dpframe.privacy import box
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
-from dpframe.privacy.noise_sum import NoiseSum, Value, join_sums, norm
+from dpframe.privacy.noise_sum import NoiseSum, Value, covariance, join_sums, norm
 
 
 @frozen(slots=True, eq=False)
@@ -170,7 +170,7 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
         return top - t * rows, moved, np.square(norm(moved.values()))
 
     off, moved, variance = apart(pooled)
-    shared = _covariance(noise_of_rows, moved)
+    shared = covariance(noise_of_rows, moved)
     squares = _at_least(rows**2 - np.square(norm(noise_of_rows.values())), noise_of_rows)
     alike = np.broadcast_to(variance, top.shape)
     noise = np.broadcast_to(np.square(norm(noise_of_rows.values())), top.shape)
@@ -196,11 +196,6 @@ def _spread(squares: np.ndarray, variances: np.ndarray, errors: float = 1.0) -> 
     return max(float((squares - variances).sum() - clear), 0.0)
 
 
-def _covariance(one: Mapping[str, Value], other: Mapping[str, Value]) -> np.ndarray:
-    products = (one[block] * other[block] for block in one if block in other)
-    return np.asarray(sum(products, start=np.zeros(1)))
-
-
 def _at_least(squares: np.ndarray, noise: dict[str, Value]) -> np.ndarray:
     """Return squared numbers of rows, at least half the variance of their noise, and 1."""
     return np.asarray(np.maximum(squares, np.maximum(np.square(norm(noise.values())) / 2, 1.0)))
@@ -223,7 +218,7 @@ def _inverse_of_rows(
 
     Then how far all may be off, and beta.
     """
-    shared = _covariance(noise, moved)
+    shared = covariance(noise, moved)
     own = np.square(norm(moved.values()))
     beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
     numbers = rows - beta * off
