@@ -1,7 +1,5 @@
 """Kinds of queries say what they ask for, and no other module asks for their kind."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -10,9 +8,8 @@ from dpframe import Query
 from dpframe.frozen import frozen
 from dpframe.queries import aggregate, of_columns, regression
 from dpframe.queries.binned import Histogram
-from dpframe.queries.query import OutputSpec, QueryOptions
+from dpframe.queries.query import OutputSpec
 
-ROOT = Path(dpf.__file__).parent
 ALL = [
     dpf.count("zone", where="fare > 0"),
     dpf.sum(["fare", "tip"], "zone", where="fare > 0"),
@@ -34,102 +31,6 @@ ALL = [
     dpf.slope("fare", "tip", where="toll > 0"),
     dpf.regression("fare", ["tip", "toll"], "zone", where="toll > 0"),
 ]
-
-
-def told(asked):
-    where = None if asked.where is None else asked.where.text
-    return asked.name, asked.statistic, asked.column, where, dict(asked.bounds)
-
-
-@pytest.mark.parametrize(
-    ("query", "condition", "expected"),
-    [
-        (ALL[0], "fare > 0", [("count", "count", None, None, {})]),
-        (ALL[1], "fare > 0", [(name, "sum", name, None, {}) for name in ("fare", "tip")]),
-        (ALL[2], None, [("fare", "mean", "fare", None, {})]),
-        (ALL[3], "tip > 0", [("count", "count", None, None, {})]),
-        (
-            ALL[4],
-            "fare > 0",
-            [
-                ("n", "count", None, "toll > 0", {}),
-                ("s", "sum", "tip", "fare < 9", {"tip": (0, 5)}),
-            ],
-        ),
-        # a condition that all have leaves rows out of the table as a whole
-        (ALL[5], "toll > 0", [("n", "count", None, None, {}), ("m", "mean", "tip", None, {})]),
-        (ALL[6], "fare > 0", [("units", "count", None, None, {})]),
-        (ALL[7], "fare > 0", [("rate", "rate", None, None, {})]),
-        (ALL[8], None, [(name, "var", name, None, {name: (0, 9)}) for name in ("fare", "tip")]),
-        (ALL[9], "tip > 0", [("fare", "std", "fare", None, {})]),
-    ],
-)
-def test_each_kind_says_its_outputs(query, condition, expected):
-    assert [told(asked) for asked in query.outputs] == expected
-    assert (query.condition.text if query.condition else None) == condition
-
-
-@pytest.mark.parametrize(
-    ("query", "words", "labels"),
-    [
-        (ALL[0], "count by zone where fare > 0", ("zone", "fare")),
-        (ALL[1], "sum of fare, tip by zone where fare > 0", ("zone", "fare", "tip")),
-        (ALL[2], "mean of fare", ("fare",)),
-        (ALL[3], "histogram of fare by zone where tip > 0", ("zone", "fare", "tip")),
-        (
-            ALL[4],
-            "n: count where toll > 0, s: sum of tip where fare < 9 by zone where fare > 0",
-            ("zone", "tip", "fare", "toll"),
-        ),
-        (ALL[5], "n: count where toll > 0, m: mean of tip where toll > 0", ("tip", "toll")),
-        (ALL[6], "units by zone where fare > 0", ("zone", "fare")),
-        (ALL[8], "variance of fare, tip by zone", ("zone", "fare", "tip")),
-        (ALL[9], "standard deviation of fare where tip > 0", ("fare", "tip")),
-        (ALL[7], "rate of tip > fare by zone where fare > 0", ("zone", "fare", "tip")),
-        (dpf.sum(["a", "b"], max_true=1), "sum of a, b, at most 1 true in a row", ("a", "b")),
-        (dpf.sum("a", n=7), "sum of a, given the rows of each group", ("a",)),
-        (dpf.sum("a", n=(7, 2)), "sum of a, given an estimate of the rows", ("a",)),
-    ],
-)
-def test_each_kind_says_its_words_and_columns(query, words, labels):
-    assert (query.words, tuple(query.labels)) == (words, labels)
-
-
-def test_labels_say_by_which_parameter_they_are_named():
-    rate = dpf.rate("tip > fare", "zone", where="fare > 0")
-    assert rate.labels == {"zone": "by", "fare": "where", "tip": "condition"}
-    assert dpf.sum("fare", "zone", where="tip > 0").labels == {
-        "zone": "by",
-        "fare": "columns",
-        "tip": "where",
-    }
-    assert dpf.quantile("fare").labels == dpf.histogram("fare", [0, 1]).labels == {"fare": "column"}
-    pair = {"zone": "by", "fare": "columns", "tip": "columns"}
-    assert dpf.cov("fare", "tip", "zone").labels == pair
-    assert dpf.margins(["zone"]).labels == {"zone": "columns"}
-    assert dpf.suggest_bounds("fare", "zone").labels == {"zone": "by", "fare": "column"}
-    assert dpf.discover("zone", where="tip > 0").labels == {"zone": "by", "tip": "where"}
-
-
-def test_only_histograms_make_groups_of_their_own():
-    axes = [query.bin_axis for query in ALL]
-    assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
-        ("fare", 2),
-        *[None] * 10,
-    ]
-
-
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ({}, []),
-        ({"max_true": 1}, ["max_true"]),
-        ({"n": pd.Series([1, 2]), "objective": "worst"}, ["n", "objective"]),
-        ({"n_weight": 0.5}, ["n_weight"]),
-    ],
-)
-def test_options_know_which_are_given(given, names):
-    assert QueryOptions(**given).names_given == names
 
 
 def test_every_kind_is_tried_here():
