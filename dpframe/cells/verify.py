@@ -91,14 +91,17 @@ def _rounded_to(
     """Return the first unit to which numbers were rounded, if they were."""
     off = float(np.abs(shown - real).max())
     # an end that was searched for may be next to a multiple, and is then a whole unit away
-    outside = 1 - _NEAR if (real == np.rint(real)).all() else 1 + _NEAR
-    reach = _HALF * (1 + _NEAR) if end is None else outside
+    reach = (_HALF if end is None else 1) * (1 + _NEAR)
     for unit in units:
         if off > unit * reach:
             continue
         slack = np.maximum(np.abs(shown), unit) * fine
         multiples = np.rint(shown / unit) * unit
         if (np.abs(multiples - shown) > slack).any():
+            continue
+        close = np.maximum(np.abs(real), unit) * _EXACT * _HALF  # `outward` leaves such ends
+        stays = np.abs(np.rint(real / unit) * unit - real) <= close
+        if end is not None and (stays & (np.abs(shown - real) > slack)).any():
             continue
         inside = shown > real + slack if end == "low" else shown < real - slack
         if end is not None and inside.any():

@@ -44,6 +44,7 @@ _SEVERAL = ("aggregate", "margins")
 _KINDS = (*job.QUERIES, *job.SEARCHES)
 _PARTS = [kind for kind in job.QUERIES if kind not in _SEVERAL]
 _LEAST_KINDS = ("count", "sum")  # a choice needs two
+_OF_QUERY = ["within", "mechanism", "publish", "files"]
 _NUMBERED_BINS = ("histogram", "ranges", "quantile")  # between the bounds of their column
 
 
@@ -63,8 +64,9 @@ class PlanTable(pydantic.BaseModel):
                 continue
             close = get_close_matches(key, known, n=1)
             hint = f"Did you mean {close[0]!r}? " if close else ""
-            if where.startswith("a query") and key in _RELEASE:
-                hint = "Put it into [release]. "
+            for inner, (table, keys) in _AROUND.items():
+                if where.startswith(inner) and key in keys:
+                    hint = f"Put it into [{table}]. "
             rule = f"no key of {where}. {hint}It has: {', '.join(known)}."
             raise PydanticCustomError("key", "no key", {"key": key, "rule": rule})
         return given
@@ -163,6 +165,7 @@ _ARGUMENTS: dict[str, Any] = {
     "q": float | list[float],
     **dict.fromkeys(("level", "n_weight", "weight"), float),
     "within": _by_column(float),
+    "mechanism": _names(get_args(MechanismName)),
     **dict.fromkeys(("simultaneous", "sampling", "counts", "missing"), bool),
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), int),
     "dtype": _DTYPE | _by_column(_DTYPE),
@@ -211,7 +214,7 @@ _DECLARE = {
 }
 _RELEASE = {
     **dict.fromkeys(AMOUNTS, _AMOUNT),
-    "mechanism": _names(get_args(MechanismName)),
+    "mechanism": _ARGUMENTS["mechanism"],
     "denoise": _names(get_args(DenoiserName)),
     **dict.fromkeys(("name", "note"), str),
     "part": _AMOUNT,
@@ -221,6 +224,8 @@ _RELEASE = {
 }
 _BUDGET = _table("budget", dict.fromkeys(job.BUDGET, _AMOUNT), ["epsilon"], "a budget")
 _LEDGER = {"path": _PATH, "budget": _BUDGET, "part": str, "runs_folder": _PATH}
+_AROUND = {"a query": ("release", _RELEASE), "a budget": ("ledger", _LEDGER)}
+"""Tables whose keys are mistaken for keys of others, by the titles of these."""
 
 
 def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable]:
@@ -242,7 +247,7 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
         known.append("outputs")
         parts = [part for part in used if part in _PARTS]
         forms["outputs"] = _by_column(_queries(parts, is_output=True))
-    own = [] if is_output else ["files"] if kind in job.SEARCHES else ["within", "publish", "files"]
+    own = [] if is_output else ["files"] if kind in job.SEARCHES else _OF_QUERY
     keys = ["kind", *known, *own]
     needed = ["kind", *(one.name for one in named if one.default is one.empty)]
     name = f"{kind}_output" if is_output else kind

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import QueryError
+from dpframe.errors import CertificateError, QueryError
 
 FEW, MANY = ["full"], [f"empty {at}" for at in range(8)]
 LONG = (pd.Timedelta(0), pd.Timedelta("50s"))
@@ -116,6 +116,23 @@ def test_an_interval_of_a_cell_that_is_hidden_is_not_published():
     for hidden in (known, known & (np.cumsum(known) == 1)):
         with pytest.raises(QueryError, match="'cell' is hidden where 'cell_low' tells it"):
             table.assign(cell=table["cell"].mask(hidden)).dp.publish()
+
+
+@pytest.mark.parametrize("name", ["count", "mean", "tiny", "slope", "rate"])
+@pytest.mark.parametrize("law", LAWS)
+def test_no_end_of_a_published_table_moves_by_a_unit(name, law):
+    table = released(name, law, FEW).dp.interval(join=True).dp.round(1).dp.publish()
+    assert dpf.verify(table)
+    unit = {"n": 1, "cell": 1 if name == "count" else 0.1}
+    for label in ("n", "cell"):
+        for side in ("low", "high"):
+            ends = table[f"{label}_{side}"]
+            for way in (-1, 1):
+                moved = (ends + way * unit[label]).round(1).astype(ends.dtype)
+                if (np.rint(moved / unit[label]) % 5 == 0).all():
+                    continue  # that is a rounding to five units, to the outside
+                with pytest.raises(CertificateError):
+                    dpf.verify(table.assign(**{ends.name: moved}))
 
 
 def test_a_unit_of_any_size_stays_when_a_table_is_rounded_again():

@@ -20,7 +20,7 @@ def test_a_tuple_is_a_set_or_one_label_where_ways_is_given():
     assert dpf.margins(labels, ways=1).tables == ((), (one,), (other,))
     query = dpf.margins([[one, other], [one]], weights={one: 2, (other, one): 3})
     assert query.tables == ((one, other), (one,))
-    assert query.weights == (3, 2)
+    assert query.margin_weights == (3, 2)
     frame = pd.DataFrame({one: [1, 2], other: [3, 4]})
     tables = frame.dp.margins(labels, 2, keys={one: [1, 2], other: [3, 4]}, epsilon=1)
     assert tables[one, other].index.nlevels == 2

@@ -16,7 +16,7 @@ WEEK = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-08")
 
 
 def bins(query, bounds=None, *, integer=False):
-    return bins_of(query, bounds, integer=integer)
+    return bins_of(query.bins, bounds, integer=integer)
 
 
 def test_integers_have_a_bin_each_where_they_are_few():

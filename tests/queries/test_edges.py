@@ -25,7 +25,7 @@ def places(axis, values):
 def test_whole_numbers_have_whole_labels_where_they_are_declared(edges):
     edges = sorted(edges)
     queries = dpf.histogram("x", edges), dpf.ranges("x", edges)
-    axes = [bins_of(one, (edges[0], edges[-1]), integer=True) for one in queries]
+    axes = [bins_of(one.bins, (edges[0], edges[-1]), integer=True) for one in queries]
     assert axes[0].keys.equals(axes[1].keys) and axes[0].keys.left.dtype == np.int64
     every = list(range(edges[0], edges[-1] + 1))
     assert places(axes[0], every) == np.searchsorted(edges[1:], every).tolist()
@@ -36,20 +36,20 @@ def test_whole_numbers_have_whole_labels_where_they_are_declared(edges):
 def test_times_and_durations_follow_the_same_rule(minutes, points):
     origin = DAY if points else pd.Timedelta(0)
     edges = [origin + pd.Timedelta(number, "min") for number in sorted(minutes)]
-    axis = dpf.histogram("x", edges).bin_axis
+    (axis,) = dpf.histogram("x", edges).bin_axes
     values = [*edges, *(edge - pd.Timedelta(1, "us") for edge in edges)]
     inside = [[at for at, label in enumerate(axis.keys) if value in label] for value in values]
     assert places(axis, values) == [held[0] if held else len(axis) for held in inside]
     assert places(axis, edges)[:2] == [0, 0]
     assert edges_of(axis.keys).tolist() == edges
-    ranged = bins_of(dpf.ranges("x", edges), (edges[0], edges[-1]), integer=False)
+    ranged = bins_of(dpf.ranges("x", edges).bins, (edges[0], edges[-1]), integer=False)
     assert ranged.keys.equals(axis.keys)
 
 
 def test_labels_are_those_of_pandas_with_the_lowest_value():
     for edges in ([0, 18, 65], [0.5, 2.5], [-3, 0, 10], [2.25, 3]):
         labels = pd.cut([], edges, include_lowest=True).categories
-        assert dpf.histogram("x", edges).bins.equals(pd.IntervalIndex(labels))
+        assert dpf.histogram("x", edges).bins.edges.equals(pd.IntervalIndex(labels))
 
 
 @pytest.mark.parametrize("declared", [False, True])
@@ -74,5 +74,5 @@ def test_bins_that_do_not_hold_a_bound_are_refused_for_ranges():
     for closed in ("right", "left"):
         bins = pd.IntervalIndex.from_breaks([0, 1, 2], closed=closed)
         with pytest.raises(dpf.errors.QueryError, match="must hold all from bound to bound"):
-            bins_of(dpf.ranges("x", bins), (0.0, 2.0), integer=False)
-        assert bins_of(dpf.ranges("x", bins), (0.5, 1.5), integer=False).keys.closed == closed
+            bins_of(dpf.ranges("x", bins).bins, (0.0, 2.0), integer=False)
+        assert bins_of(dpf.ranges("x", bins).bins, (0.5, 1.5), integer=False).keys.closed == closed
