@@ -260,3 +260,11 @@ def test_frames_of_other_engines_show_the_same(kind, tmp_path):
     assert SECRET not in repr(scan.dp)
     with pytest.raises(NoSuchNameError, match=r"\.dp\.mean\("):
         scan.dp.average  # noqa: B018
+
+
+def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
+    assert offered(frame.dp) == PRIVATE
+    frame = made()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
+    assert offered(frame.dp) == PRIVATE - {"budget", "ledger"}
+    assert offered(made().dp) == PRIVATE - {"budget", "ledger"}

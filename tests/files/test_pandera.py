@@ -166,3 +166,13 @@ def test_changed_frames_have_no_schema():
 def test_pandera_is_imported_when_asked_for():
     code = "import sys, dpframe.files.pandera; sys.exit('pandera' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_levels_of_other_dtypes_are_rejected():
+    for label in ("day", 1):
+        private = pd.DataFrame({label: [1], "paid": [True]})
+        query = dpf.count([label, "paid"], keys={label: [1, 2], "paid": [True]})
+        released = dpf.release(private, query, epsilon=1)
+        other = released.index.set_levels(released.index.levels[0].astype(float), level=0)
+        assert_taken(dpf.schema(released), released)
+        assert_rejected(dpf.schema(released), released.set_axis(other))
