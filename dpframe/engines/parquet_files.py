@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.engines.batches import (
     FileLayout,
     batches_of,
@@ -21,7 +21,7 @@ from dpframe.engines.batches import (
 )
 from dpframe.engines.pandas import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
-from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
+from dpframe.errors import DeclarationError, ReleaseError, a_type
 from dpframe.frozen import frozen
 from dpframe.sources.manifest import (
     LOCAL,
@@ -166,8 +166,7 @@ class ParquetFiles(FileSource):
     door = "parquet"
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
-        if pa is None:
-            raise DPFrameError(f"Parquet files need pyarrow: {pip_install('parquet')}.")
+        require_arrow("reading Parquet files")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self.parts: list[File] = []

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.engines.batches import plain_type
 from dpframe.engines.pandas import (
     FileSource,
@@ -25,7 +25,6 @@ from dpframe.engines.pandas import (
 )
 from dpframe.engines.text_files import text_dataset
 from dpframe.engines.threads import handed_over
-from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.platform import Deadline
 from dpframe.sources.manifest import FileId, check_read_once, identify_file
 
@@ -43,8 +42,7 @@ def source_of(given: Any) -> RowSource:
     DPFrameError
         If pyarrow is not installed.
     """
-    if pa is None:
-        raise DPFrameError(f"dpf.scan needs pyarrow: {pip_install('parquet')}.")
+    require_arrow("dpf.scan")
     import pyarrow.dataset as ds  # slow to import, and not always needed
 
     _refuse_others(given)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.declaration.from_pandera import is_schema, kinds_of_cells, optional_columns
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.pandas import FileSource, check_columns, check_readable, fragments_of, refusal
-from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
+from dpframe.errors import DeclarationError, UnknownColumnError
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import ID, TYPES, Tally, TextReader, open_text, type_from_arrow, type_of
 
@@ -69,8 +69,7 @@ class TextFiles(FileSource):
         dialect: Dialect,
         schema: Any = None,
     ) -> None:
-        if pa is None:
-            raise DPFrameError(f"Text files need pyarrow: {pip_install('parquet')}.")
+        require_arrow("reading text files")
         self.parts, self.types, self.dialect = list(files), {**types}, dialect
         self.attrs, self.text = {}, repr(dialect)
         typed = [(label, type_of(kind)) for label, kind in types.items()]

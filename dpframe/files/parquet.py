@@ -11,8 +11,9 @@ from dpframe.arguments import check_place
 from dpframe.cells.record import ATTRIBUTE, RECORD, Opened
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import look, look_with
+from dpframe.columns import require_arrow
 from dpframe.context import at_the_door
-from dpframe.errors import CertificateError, DPFrameError, pip_install
+from dpframe.errors import CertificateError
 from dpframe.public import public_call
 
 
@@ -70,14 +71,15 @@ def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
 
 def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
     """Return what the file holds, once it is known to read back."""
+    require_arrow("writing Parquet files", ".dp.write_csv needs no extra.")
+    import pyarrow as pa  # comes with an extra
+    from pyarrow.parquet import ParquetWriter
+
     data = io.BytesIO()
     bare = pd.DataFrame(table).copy(deep=False)
     bare.attrs = {}
     carried = {ATTRIBUTE: {RECORD: opened.text}}
     try:
-        import pyarrow as pa  # comes with an extra
-        from pyarrow.parquet import ParquetWriter
-
         made = pa.Table.from_pandas(bare)
         plain = all(map(_is_of_parquet, made.schema.types))
         # a schema of Arrow is all that is read of what stands beside it, and holds it once more
@@ -90,9 +92,6 @@ def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
         back = pd.read_parquet(data, engine="pyarrow")
         _require_record(back, carried)
         look_with(back, opened)
-    except ImportError:
-        rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
-        raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
     except (ValueError, TypeError, NotImplementedError, CertificateError):
         rule = "a key or a label of this release does not read back from Parquet as it is"
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dpframe.columns import require_arrow
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError
@@ -149,6 +150,7 @@ def _in_store(pattern: str, store: Any) -> list[str]:
     wildcard = _WILDCARD.search(head)
     if wildcard is None:
         return [pattern]
+    require_arrow("looking into a store")
     from pyarrow import fs  # slow to import, and not always needed
 
     folder = head[: wildcard.start()].rpartition("/")[0]
