@@ -30,16 +30,17 @@ class KeptVerdicts(Generic[_Value]):
 
     def get(self, key: Hashable) -> _Value | None:
         """Return what was found, if it is kept."""
-        known = self._found.get(key)
-        return None if known is None else known[0]
+        kept = self._found.get(key)
+        return None if kept is None else kept[0]
 
     def add(self, key: Hashable, value: _Value, cells: int = 0) -> _Value:
         """Keep one more, and return it; with too many cells, the last ones stay that have half."""
         self._found[key] = value, max(cells, _LEAST_KEPT)
-        known = list(self._found.items())  # at once: other threads may add to it
-        left = sum(size for _, (_, size) in known)
+        # at once: other threads may add to it
+        kept = list(self._found.items())
+        left = sum(size for _, (_, size) in kept)
         if left > _MOST_KEPT:
-            for old, (_, size) in known[:-1]:
+            for old, (_, size) in kept[:-1]:
                 if left <= _MOST_KEPT // 2:
                     break
                 self._found.pop(old, None)
@@ -81,23 +82,23 @@ def check_charge(operation: Chargeable, loss: PrivacyLoss) -> Witness:
 def witness_of(measurements: Sequence[Recognized]) -> Witness:
     """Find the worst unit of every measurement of a release: what all cost adds up."""
     key = tuple([key for key, _ in measurements])
-    known = _WITNESSES.get(key)
-    if known is None:
-        verdicts = [_verdict(own) for own in measurements]
-        witness = Witness(tuple(found for found, _ in verdicts))
-        measured = [own for _, own in verdicts]
-        cells = sum(own.places.cells for own in measured)
-        known = _WITNESSES.add(key, (witness, measured), cells)
-    return known[0]
+    kept = _WITNESSES.get(key)
+    if kept is None:
+        verdicts = [_verdict(measurement) for measurement in measurements]
+        witness = Witness(tuple(worst for worst, _ in verdicts))
+        measured = [measurement for _, measurement in verdicts]
+        cells = sum(measurement.places.cells for measurement in measured)
+        kept = _WITNESSES.add(key, (witness, measured), cells)
+    return kept[0]
 
 
 def _verdict(measurement: Recognized) -> tuple[Found, Measured]:
-    known = _VERDICTS.get(measurement.key)
-    if known is None:
+    kept = _VERDICTS.get(measurement.key)
+    if kept is None:
         measured = measurement.prepare()
         verdict = find_worst(measured), measured
-        known = _VERDICTS.add(measurement.key, verdict, measured.places.cells)
-    return known
+        kept = _VERDICTS.add(measurement.key, verdict, measured.places.cells)
+    return kept
 
 
 def forget_verdicts() -> None:
@@ -109,7 +110,8 @@ def forget_verdicts() -> None:
 def find_worst(measured: Measured) -> Found:
     """Find the worst unit of one measurement."""
     seed = zlib.crc32(repr((measured.noise.scales, measured.caps, measured.places)).encode())
-    dice = np.random.default_rng(seed)  # no noise: a sample of rows and places to try
+    # no noise: a sample of rows and places to try
+    dice = np.random.default_rng(seed)
     probe = EncodingProbe(measured, dice)
     if any(total.units for total in measured.totals):
         return worst_with_units(measured)
@@ -127,7 +129,7 @@ def find_worst(measured: Measured) -> Found:
     filled, cells = _worst(measured, cell, always=_is_always(measured, vectors))
     return Found(
         measured.noise.law.name,
-        {k: measured.noise.scales[k] for own in cells for k in own.moves},
+        {k: measured.noise.scales[k] for filled_cells in cells for k in filled_cells.moves},
         tuple(cells),
         words_of(filled, measured.neighboring),
         sampled or vectors.sampled,
@@ -138,8 +140,8 @@ def _vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator)
     places = np.nonzero(weights)
     parts = *places, weights[places]
     key = measured.content, weights.shape, *(part.tobytes() for part in parts)
-    known = _ROWS.get(key)
-    return known or _ROWS.add(key, row_vectors(measured, weights, dice))
+    kept = _ROWS.get(key)
+    return kept or _ROWS.add(key, row_vectors(measured, weights, dice))
 
 
 def _cell(vectors: RowVectors, noise: BlockNoise) -> Cell:
@@ -169,11 +171,11 @@ def _worst(
         filled = [(1, a, b)]
     else:
         filled = worst_cells(cell.distance, filling, measured.neighboring, always=always)
-    found = []
+    witnesses = []
     for times, a, b in filled:
         moved = cell.moved(a, b)
-        found.append(WitnessCells(times, (a, b), moved.rows, moved.kernel))
-    return filled, found
+        witnesses.append(WitnessCells(times, (a, b), moved.rows, moved.kernel))
+    return filled, witnesses
 
 
 def _worst_stairs(
@@ -195,8 +197,8 @@ def _worst_stairs(
         return -(-cell.farthest(block, a, b)[0] // width)
 
     filled = worst_stairs(stairs, filling, measured.neighboring, always=always)
-    found = []
+    witnesses = []
     for times, a, b in filled:
         _, x, y = cell.farthest(block, a, b)
-        found.append(WitnessCells(times, (a, b), {block: (x, y)}))
-    return filled, found
+        witnesses.append(WitnessCells(times, (a, b), {block: (x, y)}))
+    return filled, witnesses

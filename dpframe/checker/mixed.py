@@ -28,11 +28,11 @@ def worst_over_cells(
     noise = measured.noise
     added, of_rows = _added_to_totals(vectors, len(measured.totals), dice)
     places, of_places = places_to_try(measured.places, dice, two=True)
-    each = [probe.whole_at_places(n, places)[0] for n in range(len(measured.totals))]
-    moved = [added @ np.array([of_total[place] for of_total in each]) for place in places]
+    of_totals = [probe.whole_at_places(n, places)[0] for n in range(len(measured.totals))]
+    moved = [added @ np.array([of_total[place] for of_total in of_totals]) for place in places]
     different = np.unique(np.concatenate(moved), axis=0)
-    whole = Group(np.arange(different.shape[1]), different, np.zeros(1, np.intp))
-    rows = RowVectors((Component((whole,), np.zeros((1, 1), np.intp)),), (), 0, True, False)
+    group = Group(np.arange(different.shape[1]), different, np.zeros(1, np.intp))
+    rows = RowVectors((Component((group,), np.zeros((1, 1), np.intp)),), (), 0, True, False)
     cell = Cell(rows, noise, [ONE_CELL], apart=True)
     filling = FilledCaps.of(measured.caps, measured.places.groups)
     most = filling.full * filling.rows + filling.rest
@@ -55,25 +55,25 @@ def _added_to_totals(
     vectors: RowVectors, totals: int, dice: np.random.Generator
 ) -> tuple[np.ndarray, bool]:
     """Return what one row can add to all totals, one vector a row; tell whether it is a sample."""
-    parts = [[*_of_component(one)] for one in vectors.components]
+    parts = [[*_of_component(part)] for part in vectors.components]
     chosen, sampled = combinations([len(part) for part in parts], dice, _MOST_VECTORS)
-    found = np.zeros((len(chosen), totals), np.int64)
+    added = np.zeros((len(chosen), totals), np.int64)
     for at, row in enumerate(chosen.tolist()):
         for part, place in zip(parts, row, strict=True):
             for blocks, vector in part[place]:
-                found[at, blocks] = vector
-    return np.unique(found, axis=0), sampled
+                added[at, blocks] = vector
+    return np.unique(added, axis=0), sampled
 
 
 def _of_component(part: Component) -> Iterator[Sequence[tuple[np.ndarray, np.ndarray]]]:
     for kinds in part.classes.tolist():
         ends = [[*group.starts.tolist(), len(group.vectors)] for group in part.groups]
         sets = [
-            group.vectors[own[kind] : own[kind + 1]]
-            for group, own, kind in zip(part.groups, ends, kinds, strict=True)
+            group.vectors[bounds[kind] : bounds[kind + 1]]
+            for group, bounds, kind in zip(part.groups, ends, kinds, strict=True)
         ]
-        for each in itertools.islice(itertools.product(*sets), _MOST_VECTORS):
-            yield [(group.blocks, x) for group, x in zip(part.groups, each, strict=True)]
+        for vectors in itertools.islice(itertools.product(*sets), _MOST_VECTORS):
+            yield [(group.blocks, x) for group, x in zip(part.groups, vectors, strict=True)]
 
 
 def worst_with_units(measured: Measured) -> Found:
@@ -89,21 +89,21 @@ def worst_with_units(measured: Measured) -> Found:
     units = [*_fillings(filling)]
     pairs: list[tuple[list[int], list[int]]] = [(unit, []) for unit in units]
     if measured.neighboring == "replace":
-        for one, other in itertools.product(units, units):
-            starts = {0, len(one), size - len(other)}
-            shifted = [[0] * at + other for at in starts if at + len(other) <= size]
-            pairs += [(one, rows) for rows in shifted]
-    found = [(_cells_of(measured, one, other), one, other) for one, other in pairs]
+        for mine, theirs in itertools.product(units, units):
+            starts = {0, len(mine), size - len(theirs)}
+            shifted = [[0] * at + theirs for at in starts if at + len(theirs) <= size]
+            pairs += [(mine, rows) for rows in shifted]
+    cases = [(_cells_of(measured, mine, theirs), mine, theirs) for mine, theirs in pairs]
     scales = dict(enumerate(measured.noise.scales))
     law = measured.noise.law.name
 
     def cost(cells: tuple[WitnessCells, ...]) -> Fraction:
         return Found(law, scales, cells, "").cost
 
-    cells, one, other = max(found, key=lambda case: cost(case[0]))
-    words = f"a unit with {count(sum(one), 'row')} in {count(len(one), 'cell')}"
-    if any(other):
-        words = f"{words}, in place of one with {count(sum(other), 'row')}"
+    cells, mine, theirs = max(cases, key=lambda case: cost(case[0]))
+    words = f"a unit with {count(sum(mine), 'row')} in {count(len(mine), 'cell')}"
+    if any(theirs):
+        words = f"{words}, in place of one with {count(sum(theirs), 'row')}"
     return Found(law, scales, cells, words)
 
 
@@ -118,15 +118,15 @@ def _fillings(filling: FilledCaps) -> Iterator[list[int]]:
 
 
 def _cells_of(
-    measured: Measured, one: Sequence[int], other: Sequence[int]
+    measured: Measured, mine: Sequence[int], theirs: Sequence[int]
 ) -> tuple[WitnessCells, ...]:
     """Return which integers move by how much, where a unit stands in place of another."""
-    pairs = zip(_encode_unit(measured, one), _encode_unit(measured, other), strict=True)
+    pairs = zip(_encode_unit(measured, mine), _encode_unit(measured, theirs), strict=True)
     moved = [np.unique(np.abs(a - b), return_counts=True) for a, b in pairs]
     steps = [
         (int(times), block, int(step))
-        for block, found in enumerate(moved)
-        for step, times in zip(*found, strict=True)
+        for block, counted in enumerate(moved)
+        for step, times in zip(*counted, strict=True)
         if step
     ]
     if measured.noise.over_cells:

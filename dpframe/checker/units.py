@@ -51,13 +51,13 @@ class FilledCaps:
         FilledCaps(full=3, rows=2, rest=1, touched=5, cells=100)
         """
         groups = cells if caps.groups is None else min(caps.groups, cells)
-        each = caps.rows_per_group or caps.rows
-        if each is None:
+        in_cell = caps.rows_per_group or caps.rows
+        if in_cell is None:
             raise PlanCheckError.of("no cap bounds the rows of a unit")
-        total = groups * each if caps.rows is None else min(caps.rows, groups * each)
-        each = min(each, total)
-        full = total // each
-        return cls(full, each, total - full * each, min(groups, total), cells)
+        total = groups * in_cell if caps.rows is None else min(caps.rows, groups * in_cell)
+        in_cell = min(in_cell, total)
+        full = total // in_cell
+        return cls(full, in_cell, total - full * in_cell, min(groups, total), cells)
 
 
 def worst_cells(
@@ -83,10 +83,10 @@ def worst_cells(
         ways = iter([[(1, 1, 1)], *apart])
     else:
         ways = _pairs(filling)
-    known = cache(distance)
+    cached = cache(distance)
 
     def total(filled: FilledCells) -> float:
-        return sum(times * known(a, b) for times, a, b in filled)
+        return sum(times * cached(a, b) for times, a, b in filled)
 
     return max(ways, key=total)
 
@@ -144,8 +144,8 @@ def worst_stairs(
 
     def cells(times: int, both: int) -> tuple[int, int, int]:
         rows = filling.rows
-        one = stairs(1, both) == stairs(rows, rows * both)
-        rows = 1 if one else rows
+        as_many = stairs(1, both) == stairs(rows, rows * both)
+        rows = 1 if as_many else rows
         return times, rows, rows * both
 
     most = filling.touched
@@ -158,8 +158,8 @@ def worst_stairs(
             [cells(shared, 1), cells(min(2 * (most - shared), filling.cells - shared), 0)]
             for shared in {0, most, max(0, 2 * most - filling.cells)}
         ]
-    worst = max(ways, key=lambda way: sum(times * stairs(a, b) for times, a, b in way))
-    return [own for own in worst if own[0] and stairs(*own[1:])]
+    worst = max(ways, key=lambda filled: sum(times * stairs(a, b) for times, a, b in filled))
+    return [cell for cell in worst if cell[0] and stairs(*cell[1:])]
 
 
 def words_of(filled: FilledCells, neighboring: Neighboring) -> str:
@@ -175,7 +175,7 @@ def words_of(filled: FilledCells, neighboring: Neighboring) -> str:
     if not filled:
         return "no unit moves anything"
     who = "a unit" if neighboring == "add_remove" else "a unit in place of another,"
-    return f"{who} with {', and '.join(_in_cells(*one) for one in filled)}"
+    return f"{who} with {', and '.join(_in_cells(*cell) for cell in filled)}"
 
 
 def _in_cells(times: int, a: int, b: int) -> str:

@@ -84,7 +84,8 @@ class Found:
     def cost(self) -> Fraction:
         """What the unit costs: mu squared of Gaussian noise, epsilon of other."""
         total = Fraction(0)
-        law = LAWS.get(self.law, LAPLACE)  # noise of selections costs as Laplace noise does
+        # noise of selections costs as Laplace noise does
+        law = LAWS.get(self.law, LAPLACE)
         size = max(self.scales, default=-1) + 1
         noise = BlockNoise(law, tuple(self.scales.get(k, 0.0) for k in range(size)), ())
         for cells in self.cells:
@@ -116,7 +117,7 @@ class Witness:
     @cached_property
     def loss(self) -> PrivacyLoss:
         """What the release loses at most."""
-        parts = zip(*(one.loss.parts for one in self.found), strict=True)
+        parts = zip(*(worst.loss.parts for worst in self.found), strict=True)
         return PrivacyLoss(*(sum(filter(None, part), Fraction(0)) for part in parts))
 
 

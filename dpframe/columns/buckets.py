@@ -22,10 +22,14 @@ import pandas as pd
 from dpframe.columns import compute, pa, times, values
 from dpframe.columns.identity import KNOWN, known_base, text_of_number
 
-_BLOCK = 1 << 16  # rows; what is made of them on the way stays in the processor's cache
-_WORD = 8  # bytes
-_LIMIT = 2.0**63  # integers below this size are told apart
-_MOST_LETTERS = 25  # of the text of a float
+# rows; what is made of them on the way stays in the processor's cache
+_BLOCK = 1 << 16
+# bytes
+_WORD = 8
+# integers below this size are told apart
+_LIMIT = 2.0**63
+# of the text of a float
+_MOST_LETTERS = 25
 
 
 def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
@@ -60,7 +64,8 @@ def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
                 marks = _marks(block)
             marks[values.missing(block)] = 0
             mixed = _mix_bits(mixed * np.uint64(31) + marks)
-        mixed -= mixed // np.uint64(count) * np.uint64(count)  # quicker than a remainder
+        # quicker than a remainder
+        mixed -= mixed // np.uint64(count) * np.uint64(count)
         buckets[start : start + _BLOCK] = mixed
     return buckets
 
@@ -190,8 +195,10 @@ def _mark_texts_of_numbers(items: np.ndarray, marks: np.ndarray) -> None:
 
 
 _NO_ARROW = (AttributeError,) if pa is None else (pa.ArrowException, UnicodeEncodeError)
-_ENDS, _STARTS = frozenset("0123456789f"), frozenset("-0123456789")  # -inf ends so, too
-_WHOLE = "^(0|-?[1-9][0-9]{0,17})$"  # in 64 bits whatever the digits are
+# -inf ends so, too
+_ENDS, _STARTS = frozenset("0123456789f"), frozenset("-0123456789")
+# in 64 bits whatever the digits are
+_WHOLE = "^(0|-?[1-9][0-9]{0,17})$"
 
 
 def _number_of(text: str) -> int | float | None:

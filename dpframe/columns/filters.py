@@ -32,7 +32,8 @@ _OPERATORS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "%": np.mod,
     "**": np.power,
 }
-_EXACT = 2.0**53  # beyond, floats no longer tell all integers apart
+# beyond, floats no longer tell all integers apart
+_EXACT = 2.0**53
 
 
 def keep(condition: Condition, frame: pd.DataFrame) -> np.ndarray:

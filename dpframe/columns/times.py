@@ -16,10 +16,13 @@ from dpframe.queries.edges import Ticks
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 
-_DAY = 86_400  # seconds
+# seconds
+_DAY = 86_400
 _NOT_A_TIME = np.iinfo(np.int64).min
-_FARTHEST = 2**62  # microseconds; leaves room to add an offset
-_PER_TICK = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}  # over, under
+# microseconds; leaves room to add an offset
+_FARTHEST = 2**62
+# over, under
+_PER_TICK = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 # Zones are asked about years 2 to 9998 only: they are built on `datetime`, which knows few others.
 _FIRST_ZONED = (datetime(2, 1, 1) - EPOCH) // MICROSECOND
 _LAST_ZONED = (datetime(9998, 12, 31) - EPOCH) // MICROSECOND

@@ -48,7 +48,8 @@ def public_type(dtype: Any) -> str | None:
         return arrow_type(dtype.pyarrow_dtype)
     if isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype):
         return str(dtype)
-    numbers = getattr(dtype, "numpy_dtype", None)  # and truths, that can be missing
+    # and truths, that can be missing
+    numbers = getattr(dtype, "numpy_dtype", None)
     return None if numbers is None else str(numbers)
 
 
@@ -81,7 +82,8 @@ COMPLEX = (complex, np.complexfloating)
 """Classes of complex numbers."""
 
 _REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
-_FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds that a kind holds
+# kinds that a kind holds
+_FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
 
@@ -192,7 +194,8 @@ def missing(column: pd.Series) -> np.ndarray:
     # numbers that mark their missing values beside them
     if dtype.kind == "f" and isinstance(column.array, (*_MASKED, pd.arrays.ArrowExtensionArray)):
         return np.asarray(np.isnan(numbers(column)))
-    if isinstance(dtype, np.dtype) and dtype.kind in "fc":  # for pandas, infinities may be missing
+    # for pandas, infinities may be missing
+    if isinstance(dtype, np.dtype) and dtype.kind in "fc":
         return np.asarray(np.isnan(column.to_numpy()))
     if holds_objects(column):
         return np.fromiter(map(is_absent, objects(column)), bool, len(column))

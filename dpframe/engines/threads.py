@@ -14,12 +14,18 @@ from typing import TypeVar
 
 import numpy as np
 
-_MOST = 8  # memory, not the processor, is the limit beyond
-_LEAST_ROWS = 1 << 18  # of a thread: fewer are not worth its start
-_HANDED_OVER = 2  # items that wait for the caller
-_PATIENCE = 0.1  # seconds after which a thread looks whether items are still wanted
-_KEPT_BYTES = (1 << 25) - (1 << 13)  # the most that glibc counts, 32 MB with its own notes
-_FAREWELL = 1.0  # seconds that a thread has to end in good order, once no more items are wanted
+# memory, not the processor, is the limit beyond
+_MOST = 8
+# of a thread: fewer are not worth its start
+_LEAST_ROWS = 1 << 18
+# items that wait for the caller
+_HANDED_OVER = 2
+# seconds after which a thread looks whether items are still wanted
+_PATIENCE = 0.1
+# the most that glibc counts, 32 MB with its own notes
+_KEPT_BYTES = (1 << 25) - (1 << 13)
+# seconds that a thread has to end in good order, once no more items are wanted
+_FAREWELL = 1.0
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -80,7 +86,8 @@ def _quiet(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
     context = copy_context()
 
     def quiet(item: _Item) -> _Result:
-        with np.errstate(all="ignore"):  # a thread has a state of its own
+        # a thread has a state of its own
+        with np.errstate(all="ignore"):
             return function(item)
 
     return lambda item: context.copy().run(quiet, item)
@@ -153,7 +160,8 @@ def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, Non
         coming = pool.submit(context.run, following)
         while item := coming.result():
             coming = pool.submit(context.run, following)
-            yield item.pop()  # the last one need not outlive the caller's work
+            # the last one need not outlive the caller's work
+            yield item.pop()
 
 
 def handed_over(run: Callable[[Callable[[_Item], bool]], object]) -> Generator[_Item, None, None]:

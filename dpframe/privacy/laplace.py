@@ -34,18 +34,30 @@ from dpframe.privacy.noise import Curve, exact_decimals
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
 
 _ROOT2 = math.sqrt(2)
-_FEW = 4  # noises whose law is summed up in every row, and for which bounds are near
-_WIDEST_ADDED = 12.0  # a scale, up to which integers of two noises are added up one by one
-_MOST_ADDED = 1000.0  # rows times the scale, up to which they are
-_LEAST_MISSED = 1e-6  # less is lost in differences of floats
-_NARROW = 1e-12  # stands for a scale of 0
-_NARROWEST = 60 * _NARROW  # of a tail, so that nothing is left
-_FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
-_LOST = 2e-9  # what differences of products of floats may lose
-_APART = 1.002  # scales that are nearer are taken for larger ones: products stay below 1e7
-_MARGIN = 2.0**-40  # relative; what is found moves to the private side by it
-_MAX_STEPS = 60  # of Newton; fewer than ten are needed
-_CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
+# noises whose law is summed up in every row, and for which bounds are near
+_FEW = 4
+# a scale, up to which integers of two noises are added up one by one
+_WIDEST_ADDED = 12.0
+# rows times the scale, up to which they are
+_MOST_ADDED = 1000.0
+# less is lost in differences of floats
+_LEAST_MISSED = 1e-6
+# stands for a scale of 0
+_NARROW = 1e-12
+# of a tail, so that nothing is left
+_NARROWEST = 60 * _NARROW
+# beyond it, exponentials leave the range of floats
+_FARTHEST = 700.0
+# what differences of products of floats may lose
+_LOST = 2e-9
+# scales that are nearer are taken for larger ones: products stay below 1e7
+_APART = 1.002
+# relative; what is found moves to the private side by it
+_MARGIN = 2.0**-40
+# of Newton; fewer than ten are needed
+_MAX_STEPS = 60
+# quadratic convergence: the step after one this small is lost in rounding
+_CONVERGED = 1e-12
 
 
 @lru_cache(1000)
@@ -144,11 +156,11 @@ class Laplace(IntegerLaw):
             return np.where(shares.hold(distance, holds), -1.0, 1.0)
         pair = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if pair is not None:
-            (one, other), (scale, its) = pair
+            (first, second), (scale, its) = pair
             few = (rows or np.size(distance)) * scale <= _MOST_ADDED
             others, size = Noises(its), np.size(distance)
             if scale == its <= _WIDEST_ADDED and few and is_share_quick(others, size, level, self):
-                steps = np.maximum(one, other), np.minimum(one, other)
+                steps = np.maximum(first, second), np.minimum(first, second)
                 return np.where(holds(distance, steps, scale, others), -1.0, 1.0)
             return integer_pair_excess(distance, *pair, level)
         by_row = any(np.ndim(part) for part in noise.loadings.values())
@@ -173,10 +185,13 @@ class Laplace(IntegerLaw):
 
     def _continuous(self, noise: NoiseSum) -> list[np.ndarray]:
         """Deviations of continuous noises of the same scales."""
-        own = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
+        deviations = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
+        wide = [
+            (np.abs(loading), deviations[block], noise.scales.get(block, 0.0))
+            for block, loading in noise.loadings.items()
+        ]
         return [
-            np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
-            for b, loading in noise.loadings.items()
+            x / deviation * (_ROOT2 * scale) if deviation else x for x, deviation, scale in wide
         ]
 
     def _is_summed(self, noise: NoiseSum, level: float) -> bool:
@@ -190,7 +205,8 @@ class Laplace(IntegerLaw):
 
     def _deviation(self, scale: float) -> float:
         """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
-        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
+        # no overflow
+        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
@@ -370,12 +386,13 @@ def _integer_pair(
     steps: Steps, scales: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray, Tails]:
     """Return the finer step, the unit of t, and the tails of two noises at t."""
-    one, other = np.broadcast_arrays(*(np.abs(step) for step in steps))
-    fine, coarse = np.minimum(one, other), np.maximum(one, other)
-    of_fine = np.where(one <= other, *scales)
-    of_coarse = np.where(one <= other, *scales[::-1])
+    first, second = np.broadcast_arrays(*(np.abs(step) for step in steps))
+    fine, coarse = np.minimum(first, second), np.maximum(first, second)
+    of_fine = np.where(first <= second, *scales)
+    of_coarse = np.where(first <= second, *scales[::-1])
     less = 1 / np.cosh(np.minimum(1 / (2 * of_fine), _FARTHEST))
-    unit = np.maximum(fine * of_fine, coarse * of_coarse)  # as an upper end for t
+    # as an upper end for t
+    unit = np.maximum(fine * of_fine, coarse * of_coarse)
     unit = np.where(unit > 0, unit, 1.0)
     a, h = np.maximum(fine * of_fine / unit, _NARROW), coarse / unit
 
@@ -391,7 +408,8 @@ def _integer_tails(a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
 
     def tails(t: np.ndarray, rows: Rows | EllipsisType = ...) -> np.ndarray:
         a, h, s, less, q, wide, falling, ratio, rising, alone = parts[:, rows]
-        within = np.floor(t / wide)  # integers that alone do not lead beyond t
+        # integers that alone do not lead beyond t
+        within = np.floor(t / wide)
         near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
         # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
         last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
@@ -433,11 +451,12 @@ def pure_of_rho(rho: Fraction) -> float:
     >>> round(pure_of_rho(Fraction(1, 2)), 6)
     1.043627
     """
-    wanted = float(rho)
-    epsilon = max(math.sqrt(2 * wanted), wanted)  # tanh(x / 2) is below x / 2 and below 1
+    target = float(rho)
+    # tanh(x / 2) is below x / 2 and below 1
+    epsilon = max(math.sqrt(2 * target), target)
     for _ in range(_MAX_STEPS):
         half = math.tanh(epsilon / 2)
-        step = (epsilon * half - wanted) / (half + epsilon * (1 - half * half) / 2)
+        step = (epsilon * half - target) / (half + epsilon * (1 - half * half) / 2)
         epsilon -= step
         if abs(step) <= _CONVERGED * epsilon:
             break

@@ -160,7 +160,8 @@ class UnitPair:
     def length(self, step: int, scale: Scale) -> Scale:
         """Return the weighted length of a step, to the power `norm`."""
         if step == 0:
-            return 0 * scale  # a coordinate that does not move needs no noise
+            # a coordinate that does not move needs no noise
+            return 0 * scale
         if self.parts:
             return Fraction(step, self.parts) / scale**self.norm
         length = step / scale
@@ -325,8 +326,10 @@ def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
     A unit has a rest only beside all its full cells. The total is concave and piecewise linear in
     the number of cells that are full for both: trying its ends and its one bend is enough.
     """
-    room = reach.cells - rests.mine - rests.theirs + rests.together  # cells without a rest
-    mine = reach.full - rests.on_mine  # my full cells that do not hold the other's rest
+    # cells without a rest
+    room = reach.cells - rests.mine - rests.theirs + rests.together
+    # my full cells that do not hold the other's rest
+    mine = reach.full - rests.on_mine
     theirs = reach.full - rests.on_theirs
     for both in {0, mine + theirs - room, mine, theirs, room}:
         needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
@@ -449,9 +452,9 @@ def over_units(
         return distance(1, 0) * weight
     if reach.always:
         return distance(1, 1)
-    zero, known = 0 * distance(1, 0), cache(distance)
+    zero, cached = 0 * distance(1, 0), cache(distance)
     return max(
-        sum((cells * known(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
+        sum((cells * cached(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
         for filling in fillings(reach)
     )
 
@@ -478,7 +481,8 @@ def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     """Give each coordinate the number of its group, and find the groups of several footprints."""
     dense, sparse = _take_apart(footprints)
     larger = [group for group in groups or () if len(group) > 1]
-    if not larger and not sparse:  # footprints share no coordinate
+    # footprints share no coordinate
+    if not larger and not sparse:
         return _Grouping(tuple(range(size)), frozenset(), frozenset())
     of = list(range(size))
     for group in larger:
@@ -516,7 +520,8 @@ def _distance(
 ) -> Scale:
     """F(a, b): rows of one unit against those of another."""
     far = zero = 0 * scales[0]
-    largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
+    # of each shared group
+    largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
     # columns of one kind look the same: each kind is worked out once
     dense = cache(_dense) if len(footprints) > 1 else _dense
     for part in footprints:
@@ -530,13 +535,13 @@ def _distance(
                         largest[group] = max(largest[group], moved)
             case Exclusive():
                 steps, also = cache(_steps), cache(_dense_or_absent)
-                own: list[tuple[Any, Any, Any, Any]] = []
+                steps_of_parts: list[tuple[Any, Any, Any, Any]] = []
                 for box, gone, kind in _divide_exclusive(part, scales, grouping):
                     if box is None:
-                        own.append(steps(gone, *kind, units))
+                        steps_of_parts.append(steps(gone, *kind, units))
                     else:
                         largest[box] = max(largest[box], also(gone, *kind, units))
-                far += _exclusive(own, zero)
+                far += _exclusive(steps_of_parts, zero)
             case Sparse() if grouping.sparse:
                 moved = _largest(part, scales[part.coordinate], units)
                 largest |= {group: max(largest[group], moved) for group in grouping.sparse}
@@ -615,8 +620,8 @@ def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) 
         gains += [both, first, second]
         mine.append((first, k))
         theirs.append((second, k))
-    pairs = itertools.product(*(sorted(own, reverse=True)[:2] for own in (mine, theirs)))
-    gains += [one + other for (one, k), (other, j) in pairs if k != j]
+    pairs = itertools.product(*(sorted(steps, reverse=True)[:2] for steps in (mine, theirs)))
+    gains += [first + second for (first, k), (second, j) in pairs if k != j]
     return base + max(gains)
 
 
@@ -625,8 +630,12 @@ def _worst(
 ) -> Scale:
     """Return the farthest movement between two sets of corners."""
     # many pairs move by the same: each is weighed once; where a unit has no row, any corner is it
-    mine, theirs = pair[0] if units.mine else pair[0][:1], pair[1] if units.theirs else pair[1][:1]
-    moves = {tuple(map(units.step, one, other)) for one, other in itertools.product(mine, theirs)}
+    mine, theirs = pair
+    if not units.mine:
+        mine = mine[:1]
+    if not units.theirs:
+        theirs = theirs[:1]
+    moves = {tuple(map(units.step, v, w)) for v, w in itertools.product(mine, theirs)}
     zero = 0 * scales[0]
     if len(scales) == 1:
         return units.length(max(step for (step,) in moves), scales[0])
@@ -659,7 +668,7 @@ def _sparse(part: Sparse, scale: Scale, units: UnitPair) -> Scale:
     far = 0 * scale
     for shared in {0, max(0, 2 * most - d), most}:
         for left, right in itertools.product({0, most - shared, d - shared - most}, repeat=2):
-            rest = d - shared - left - right
-            if min(left, right, rest) >= 0 and max(left, right) <= most - shared:
-                far = max(far, shared * both + left * mine + right * theirs + rest * none)
+            neither = d - shared - left - right
+            if min(left, right, neither) >= 0 and max(left, right) <= most - shared:
+                far = max(far, shared * both + left * mine + right * theirs + neither * none)
     return far
