@@ -5,8 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 
-from dpframe.checker.units import FilledCaps, count, words_of, worst_cells
-from dpframe.checker.witness import Found, LoneLabels, WitnessCells
+from dpframe.checker.witness import (
+    FilledCaps,
+    Found,
+    LoneLabels,
+    WitnessCells,
+    count,
+    words_of,
+    worst_cells,
+)
 from dpframe.errors import PlanCheckError
 from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
@@ -44,9 +51,8 @@ class LabelRound:
 
 def worst_labels(rounds: Iterable[LabelRound], neighboring: Neighboring) -> tuple[Found, ...]:
     """Find the worst unit of each round."""
-    return tuple(
-        _worst_of_round(label_round, 2 if neighboring == "replace" else 1) for label_round in rounds
-    )
+    sides = 2 if neighboring == "replace" else 1
+    return tuple(_worst_of_round(label_round, sides) for label_round in rounds)
 
 
 def _worst_of_round(label_round: LabelRound, sides: int) -> Found:
