@@ -54,8 +54,12 @@ def _ordered_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
         left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
         # above all times
         left = np.append(left, np.iinfo(np.int64).max)
-        naive = times.naive_times if bins.left.dtype.kind == "M" else times.durations
-        view = times.instants if isinstance(bins.left.dtype, pd.DatetimeTZDtype) else naive
+        if isinstance(bins.left.dtype, pd.DatetimeTZDtype):
+            view = times.instants
+        elif bins.left.dtype.kind == "M":
+            view = times.naive_times
+        else:
+            view = times.durations
     else:
         left, right = (ends.to_numpy(np.float64) for ends in (bins.left, bins.right))
         # comparisons with NaN are false

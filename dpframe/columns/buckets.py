@@ -144,9 +144,10 @@ def _marks_of_times(column: pd.Series) -> np.ndarray:
     Python when it hashes them.
     """
     wall, _ = times.wall_times(column)
-    kind = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else column.dtype
-    zone = getattr(kind, "tz", None)
-    return (wall if zone is None else times.first_instants(wall, zone)).view(np.uint64)
+    zone = getattr(getattr(column.dtype, "pyarrow_dtype", column.dtype), "tz", None)
+    if zone is not None:
+        wall = times.first_instants(wall, zone)
+    return wall.view(np.uint64)
 
 
 def _marks_of_objects(items: np.ndarray) -> np.ndarray:
@@ -155,7 +156,9 @@ def _marks_of_objects(items: np.ndarray) -> np.ndarray:
     kinds = np.fromiter(map(id, map(type, items)), np.int64, len(items))
     if not len(items):
         return marks
-    order = np.arange(len(items)) if (kinds == kinds[0]).all() else np.argsort(kinds, kind="stable")
+    order = np.arange(len(items))
+    if (kinds != kinds[0]).any():
+        order = np.argsort(kinds, kind="stable")
     for rows in np.split(order, 1 + np.flatnonzero(np.diff(kinds[order]))):
         # how objects of a class are marked, if it compares and hashes like one known here
         base = known_base(type(items[rows[0]]))

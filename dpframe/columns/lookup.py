@@ -391,9 +391,7 @@ def _is_time(dtype: Any) -> bool:
 
 def _has_zone(dtype: Any) -> bool:
     """Whether a column is made of points in time with a time zone."""
-    if isinstance(dtype, pd.ArrowDtype):
-        return getattr(dtype.pyarrow_dtype, "tz", None) is not None
-    return isinstance(dtype, pd.DatetimeTZDtype)
+    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None) is not None
 
 
 def box_values(block: pd.Series) -> list[Any]:

@@ -55,8 +55,9 @@ def public_type(dtype: Any) -> str | None:
 
 def arrow_type(kind: Any) -> str:
     """Name a type of Arrow as NumPy does; categories are what they hold."""
-    name = str(getattr(kind, "value_type", kind) if hasattr(kind, "index_type") else kind)
-    return _AS_NUMPY.get(name, name)
+    if hasattr(kind, "index_type"):
+        kind = kind.value_type
+    return _AS_NUMPY.get(str(kind), str(kind))
 
 
 def contain_errors(function: Callable[..., _Made], *arguments: Any, otherwise: _Made) -> _Made:

@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.errors import CalibrationError, quote
+from dpframe.privacy import normal
 from dpframe.privacy.amounts import (
     Amount,
     as_float,
@@ -31,13 +32,6 @@ from dpframe.privacy.half_widths import half_step, normal_quantile
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise import Curve, half
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.privacy.normal import (
-    end_of_log_tail,
-    inverse_erf,
-    log_normal_tail,
-    normal_end,
-    scaled_erfc,
-)
 
 # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 _WIDE = 2.0
@@ -173,7 +167,7 @@ def check_finite(name: str, value: float, least: float = -math.inf) -> float:
 
 def mills(s: float) -> float:
     """Mills ratio R(s) = Phi(-s) / phi(s); infinite for s below -37."""
-    return math.sqrt(math.pi / 2) * scaled_erfc(s / math.sqrt(2))
+    return math.sqrt(math.pi / 2) * normal.scaled_erfc(s / math.sqrt(2))
 
 
 def mills_slope(x: float, mu: float) -> float:
@@ -443,7 +437,7 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
     elif number < 1:
         mu = _mu_without_epsilon(math.tanh(number / 2))
     else:
-        mu = 2 * end_of_log_tail(-number - math.log1p(math.exp(-number)))
+        mu = 2 * normal.end_of_log_tail(-number - math.log1p(math.exp(-number)))
     return math.nextafter(mu * (1 + _MARGIN), math.inf)
 
 
@@ -474,7 +468,7 @@ def pure_of_mu(mu: float) -> float:
     elif mu < 1:
         epsilon = 2 * math.atanh(math.erf(mu / math.sqrt(8)))
     else:
-        log_tail = log_normal_tail(mu / 2)
+        log_tail = normal.log_normal_tail(mu / 2)
         epsilon = math.log1p(-math.exp(log_tail)) - log_tail
     return math.nextafter(min(epsilon, sys.float_info.max) / (1 + _MARGIN), 0.0)
 
@@ -493,12 +487,12 @@ def _largest_mu(epsilon: float, delta: float) -> float:
 
 def _mu_without_epsilon(delta: float) -> float:
     """Evaluate the root in mu at epsilon = 0, where delta = erf(mu / sqrt(8))."""
-    return 2 * math.sqrt(2) * inverse_erf(delta)
+    return 2 * math.sqrt(2) * normal.inverse_erf(delta)
 
 
 def _mu_below(epsilon: float, delta: float) -> float:
     """Bound the root in mu from below: delta < Phi(-x), and delta decreases in epsilon."""
-    x = -normal_end(delta)
+    x = -normal.normal_end(delta)
     reach = math.hypot(x, math.sqrt(2) * math.sqrt(epsilon))
     return max(epsilon / (reach + x) * 2 if x > 0 else reach - x, _mu_without_epsilon(delta))
 
@@ -535,7 +529,7 @@ def _solve_epsilon(delta: float, mu: float) -> float:
     of_rest = delta >= HALF
     target = math.log1p(-delta) + 2.0**-41 if of_rest else math.log(delta) - 2.0**-41
     # Newton steps from above converge: log delta and log(1 - delta) are concave in x
-    x = max(-normal_end(delta), -mu / 2)
+    x = max(-normal.normal_end(delta), -mu / 2)
     for _ in range(_MAX_STEPS):
         log_mass, derivative = _log_mass(x, mu, of_rest)
         step = (log_mass - target) * derivative / mills(x + mu)

@@ -13,22 +13,10 @@ from types import EllipsisType
 
 import numpy as np
 
+from dpframe.privacy import half_widths
 from dpframe.privacy.amounts import rho_of_laplace, rho_of_pure
 from dpframe.privacy.gaussian import GAUSSIAN
-from dpframe.privacy.half_widths import (
-    KnownNoises,
-    Noises,
-    Others,
-    Rows,
-    ShareSteps,
-    Tails,
-    TwoNoises,
-    form_of,
-    half_step,
-    is_share_quick,
-    share_holds,
-    solve_tails,
-)
+from dpframe.privacy.half_widths import Noises, Tails
 from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise import Curve, exact_decimals
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
@@ -132,15 +120,14 @@ class Laplace(IntegerLaw):
         >>> LAPLACE.sum_half_width(noise, 0.95)
         3.0
         """
-        match form_of(noise, level, self, _FEW):
-            case KnownNoises(width):
+        match half_widths.form_of(noise, level, self, _FEW):
+            case half_widths.KnownNoises(width):
                 return width
-            case TwoNoises(steps, scales):
+            case half_widths.TwoNoises(steps, scales):
                 return integer_pair_half_width(steps, scales, level)
-            case Others():
-                wide: np.ndarray = half_step(noise, self) + self._continuous_half_width(
-                    noise, level
-                )
+            case half_widths.Others():
+                rounding = half_widths.half_step(noise, self)
+                wide: np.ndarray = rounding + self._continuous_half_width(noise, level)
                 return wide
 
     def sum_excess(
@@ -150,8 +137,8 @@ class Laplace(IntegerLaw):
 
         In few rows, all integers of two noises of one scale are added up.
         """
-        holds = partial(share_holds, level=level, law=self)
-        shares = ShareSteps.of(noise, self)
+        holds = partial(half_widths.share_holds, level=level, law=self)
+        shares = half_widths.ShareSteps.of(noise, self)
         if shares is not None and shares.are_quick(level, self):
             return np.where(shares.hold(distance, holds), -1.0, 1.0)
         pair = None if noise.drawn_together() else noise.pair(self.standard_deviation)
@@ -159,13 +146,14 @@ class Laplace(IntegerLaw):
             (first, second), (scale, its) = pair
             few = (rows or np.size(distance)) * scale <= _MOST_ADDED
             others, size = Noises(its), np.size(distance)
-            if scale == its <= _WIDEST_ADDED and few and is_share_quick(others, size, level, self):
+            few = few and scale == its <= _WIDEST_ADDED
+            if few and half_widths.is_share_quick(others, size, level, self):
                 steps = np.maximum(first, second), np.minimum(first, second)
                 return np.where(holds(distance, steps, scale, others), -1.0, 1.0)
             return integer_pair_excess(distance, *pair, level)
         by_row = any(np.ndim(part) for part in noise.loadings.values())
         if by_row and not noise.drawn_together() and self._is_summed(noise, level):
-            off = distance - half_step(noise, self)
+            off = distance - half_widths.half_step(noise, self)
             return laplace_sum_excess(off, self._continuous(noise), level)
         return np.asarray(distance - self.sum_half_width(noise, level))
 
@@ -185,14 +173,15 @@ class Laplace(IntegerLaw):
 
     def _continuous(self, noise: NoiseSum) -> list[np.ndarray]:
         """Deviations of continuous noises of the same scales."""
-        deviations = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
-        wide = [
-            (np.abs(loading), deviations[block], noise.scales.get(block, 0.0))
-            for block, loading in noise.loadings.items()
-        ]
-        return [
-            x / deviation * (_ROOT2 * scale) if deviation else x for x, deviation, scale in wide
-        ]
+        wide = []
+        for block, loading in noise.loadings.items():
+            scale = noise.scales.get(block, 0.0)
+            deviation = self.standard_deviation(scale)
+            part = np.abs(loading)
+            if deviation:
+                part = part / deviation * (_ROOT2 * scale)
+            wide.append(part)
+        return wide
 
     def _is_summed(self, noise: NoiseSum, level: float) -> bool:
         """Whether the law of three or four noises is summed up, row by row."""
@@ -247,7 +236,7 @@ def pair_half_width(
     ratio = np.divide(lows, tops, out=np.zeros(np.shape(tops)), where=tops > 0)
     ratio = np.clip(ratio, 1e-8, 1 - 1e-8)  # both ends are limits
     most = np.full_like(ratio, 2 * (1 - math.log1p(-level)))
-    return solve_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
+    return half_widths.solve_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
 
 
 def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) -> np.ndarray:
@@ -271,7 +260,7 @@ def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) ->
     """
     unit, tails = _sum_tails(parts)
     most = np.full(unit.shape, len(parts) * (1 - math.log1p(-level)) * 1.1)
-    width: np.ndarray = solve_tails(tails, most, level) * unit
+    width: np.ndarray = half_widths.solve_tails(tails, most, level) * unit
     return width
 
 
@@ -359,7 +348,7 @@ def integer_pair_half_width(steps: Steps, scales: tuple[float, float], level: fl
     """
     fine, unit, tails = _integer_pair(steps, scales)
     most = np.full(fine.shape, 2 * (1 - math.log1p(-level)))
-    high = solve_tails(tails, most, level, by_row=fine.ndim == 1)
+    high = half_widths.solve_tails(tails, most, level, by_row=fine.ndim == 1)
     # a scale that stands for 0 is not to lead below an integer of the coarse noise
     width: np.ndarray = (high + _NARROWEST) * unit + fine / 2
     return width
@@ -406,7 +395,7 @@ def _integer_tails(a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
     rising, alone = np.exp(-np.abs(ratio)), (1 - q) / (1 + q)
     parts = np.stack([a, h, s, less, q, wide, falling, ratio, rising, alone])
 
-    def tails(t: np.ndarray, rows: Rows | EllipsisType = ...) -> np.ndarray:
+    def tails(t: np.ndarray, rows: half_widths.Rows | EllipsisType = ...) -> np.ndarray:
         a, h, s, less, q, wide, falling, ratio, rising, alone = parts[:, rows]
         # integers that alone do not lead beyond t
         within = np.floor(t / wide)
