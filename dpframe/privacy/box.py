@@ -56,15 +56,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpframe.context import Context
+from dpframe.privacy import half_widths
 from dpframe.privacy.gaussian import GAUSSIAN
-from dpframe.privacy.half_widths import (
-    LEAST_MISSED,
-    ROUNDING,
-    SPARED,
-    rounded_width,
-    solve_sum,
-    solve_tails,
-)
 from dpframe.privacy.laplace import LAPLACE, LAPLACE_CURVE
 from dpframe.privacy.law import Law, PureLaw
 from dpframe.privacy.noise import (
@@ -436,7 +429,7 @@ def _half_widths(members: int, level: float) -> np.ndarray:
     def tails(t: np.ndarray) -> np.ndarray:
         return np.concatenate([beyond(t[:1], members), pair_beyond(t[1:], ratios[1:], members)])
 
-    return solve_tails(tails, (1 + ratios) * _farthest(members), level)
+    return half_widths.solve_tails(tails, (1 + ratios) * _farthest(members), level)
 
 
 def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: float) -> np.ndarray:
@@ -568,13 +561,13 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
 
 def is_box_quick(parts: tuple[float, ...], level: float) -> bool:
     """Whether `box_half_width` takes no long time: parts are alike, the level not next to 1."""
-    return 1 - level >= LEAST_MISSED and _terms_of(parts, level)[2] <= _LONGEST
+    return 1 - level >= half_widths.LEAST_MISSED and _terms_of(parts, level)[2] <= _LONGEST
 
 
 def _terms_of(parts: tuple[float, ...], level: float) -> tuple[np.ndarray, float, int]:
     """Return falling parts of the largest one, how far they lead, and how many terms it takes."""
     a = np.sort(parts)[::-1] / max(parts)
-    spared = SPARED * (1 - level)
+    spared = half_widths.SPARED * (1 - level)
     # E e^(b U) = sinh(b) / b is at most e^(b^2 / 6), as of a normal variable of the same variance
     far = min(float(a.sum()), math.sqrt(2 / 3 * (a @ a) * math.log(2 / spared)))
     return a, far, _cut(2 * far / (2 * math.pi * a), spared)
@@ -603,9 +596,9 @@ def box_half_width(parts: tuple[float, ...], members: int, level: float) -> floa
 
     missed, largest = 1 - level, max(parts)
     a, far, last = _terms_of(parts, level)
-    spared, period = SPARED * missed, 2 * far
+    spared, period = half_widths.SPARED * missed, 2 * far
     x = far * np.linspace(0, 1, _TAIL_NODES)
-    tails = np.minimum(1 - _within(x, a, period, last) + 2 * spared + ROUNDING, 1)
+    tails = np.minimum(1 - _within(x, a, period, last) + 2 * spared + half_widths.ROUNDING, 1)
     tails[0] = 1.0
     slopes = np.diff(tails) / np.diff(x)
     starts = tails[:-1] - slopes * x[:-1]
@@ -625,7 +618,7 @@ def box_half_width(parts: tuple[float, ...], members: int, level: float) -> floa
         return math.log(max(tail, _LEAST_TAIL) / missed)
 
     most = far * _farthest(members)
-    return solve_sum(excess, most, -math.log(missed)) * largest
+    return half_widths.solve_sum(excess, most, -math.log(missed)) * largest
 
 
 def _cut(ratios: np.ndarray, spared: float) -> int:
@@ -641,7 +634,7 @@ def _within(x: np.ndarray, a: np.ndarray, period: float, last: int) -> np.ndarra
     weights = 2 / (math.pi * m)
     for part in a:
         weights = weights * np.sinc(2 * m * part / period)
-    heard = np.abs(weights) > ROUNDING / last
+    heard = np.abs(weights) > half_widths.ROUNDING / last
     at = 2 * math.pi * m[heard] / period
     sums: np.ndarray = 2 * x / period + np.sin(np.outer(x, at)) @ weights[heard]
     return sums
@@ -740,7 +733,7 @@ class Box(PureLaw):
             if is_box_quick(relative, level):
                 width = box_half_width(relative, members, level) * float(parts[-1])
                 rounding = sum(float(step.sum()) for _, step in steps) / 2
-                return width + rounding + rounded_width(roundings, level)
+                return width + rounding + half_widths.rounded_width(roundings, level)
         beside = any(np.any(part) for block, part in noise.loadings.items() if block not in group)
         if beside or noise.largest is not None:
             return self._of_groups(noise, level, together)

@@ -30,19 +30,9 @@ import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
+from dpframe.privacy import half_widths
 from dpframe.privacy.gaussian import GAUSSIAN
-from dpframe.privacy.half_widths import (
-    LEAST_MISSED,
-    KnownNoises,
-    Noises,
-    Others,
-    ShareSteps,
-    Terms,
-    TwoNoises,
-    form_of,
-    is_share_quick,
-    share_holds,
-)
+from dpframe.privacy.half_widths import Noises, ShareSteps, is_share_quick
 from dpframe.privacy.laplace import LAPLACE
 from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise import WORD, check_scale, check_size, exact_decimals, random_words
@@ -341,12 +331,12 @@ class Staircase(IntegerLaw):
         >>> STAIRCASE.half_width(scale, 0.95), STAIRCASE.sum_half_width(noise, 0.95)
         (20, 20.0)
         """
-        match form_of(noise, level, self, 0):
-            case KnownNoises(width):
+        match half_widths.form_of(noise, level, self, 0):
+            case half_widths.KnownNoises(width):
                 return width
-            case TwoNoises(steps, scales) if 1 - level >= LEAST_MISSED:
+            case half_widths.TwoNoises(steps, scales) if 1 - level >= half_widths.LEAST_MISSED:
                 return self._of_two_kinds(steps, [*map(Noises, scales)], level)
-            case TwoNoises() | Others():
+            case half_widths.TwoNoises() | half_widths.Others():
                 return self._of_others(noise, level)
 
     def _of_others(self, noise: NoiseSum, level: float) -> float | np.ndarray:
@@ -362,7 +352,7 @@ class Staircase(IntegerLaw):
         self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
     ) -> np.ndarray:
         """Compare a distance with the half-width: in few rows, of two noises by their tails."""
-        if 1 - level >= LEAST_MISSED:
+        if 1 - level >= half_widths.LEAST_MISSED:
             shares = ShareSteps.of(noise, self)
             holds = partial(self._holds, level=level)
             if shares is not None:
@@ -379,7 +369,7 @@ class Staircase(IntegerLaw):
     ) -> np.ndarray:
         """Tell where noise of a scale and others may lead that far, by tails or a half-width."""
         if is_share_quick(others, np.size(distance), level, self):
-            return share_holds(distance, steps, scale, others, level, law=self)
+            return half_widths.share_holds(distance, steps, scale, others, level, law=self)
         return np.asarray(distance <= self._of_two_kinds(steps, [Noises(scale), others], level))
 
     def _of_two_kinds(self, steps: Steps, noises: Sequence[Noises], level: float) -> np.ndarray:
@@ -397,7 +387,7 @@ class Staircase(IntegerLaw):
             scales = np.repeat([noises[a].scale, noises[b].scale], numbers)
             for at in np.unique(node[mine]).tolist():
                 parts = np.repeat([1.0, at / _NODES * units[a] / (units[b] or 1.0)], numbers)
-                wide = Terms.of(parts, scales).half_width(level, self)
+                wide = half_widths.Terms.of(parts, scales).half_width(level, self)
                 these = mine & (node == at)
                 width[these] = (wide + parts.sum()) * large[these]
         return width
