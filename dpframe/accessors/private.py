@@ -50,7 +50,7 @@ from dpframe.options import (
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_call, public_calls
-from dpframe.queries import binned, of_columns, regression
+from dpframe.queries import binned, of_columns
 from dpframe.queries.aggregate import AskedPart, aggregate
 from dpframe.queries.binned import QUARTILES, Quantiles
 from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
@@ -372,7 +372,7 @@ class PrivateAccessor:
 
         Example: `df.dp.regression("tip", ["fare"], epsilon=1)`.
         """
-        return self._release(regression.regression, locals())
+        return self._release(of_columns.regression, locals())
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, *,

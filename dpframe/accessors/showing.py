@@ -191,7 +191,9 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     keyed = bool(certificate.table.levels)
     timed = any(column.form.is_total and column.times is not None for column in columns)
     works = {"percent": sums, "per": sums and not timed, "relative": sums and keyed}
-    works["standardize"] = sums and keyed and not timed and (derived or totals == len(columns))
+    rates = derives and not totals
+    sums_alone = sums and not timed and (derived or totals == len(columns))
+    works["standardize"] = keyed and (rates or sums_alone)
     added_up = all(column.form.interval != "test by row" for column in columns)
     works |= {"change": derives, "total": derives and (derived or added_up)}
     works |= {

@@ -196,6 +196,8 @@ class PerLink(records.Record):
 class StandardizeLink(records.Record):
     """Directly standardized rates: weighted means of those of the keys of a level.
 
+    Of released means and rates, sums are computed as by `combine`.
+
     Parameters
     ----------
     f
@@ -205,7 +207,7 @@ class StandardizeLink(records.Record):
     weights
         By row, the weight of its key, of which the sum is 1.
     population
-        The population of each row.
+        The population of each row; null: the cells are means or rates already.
     unit
         For how many of it.
     """
@@ -213,7 +215,7 @@ class StandardizeLink(records.Record):
     f: Literal["standardize"]
     over: str
     weights: records.Packed
-    population: records.Packed
+    population: records.Packed | None
     unit: Annotated[float, records.Limits(gt=0)]
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.derived.linear import Bottom, JointNoise, LinearSums, Shared
+from dpframe.derived.linear import Bottom, JointNoise, LinearSums, Matrix, Shared
 from dpframe.errors import QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.inference.joint_errors import Side, WithSampling
@@ -60,6 +60,8 @@ class ColumnSums:
         Whether weights are other than 1 and -1: the numbers count no rows.
     variance
         What sampling adds to the variance of the cells themselves; `None`: it is not asked for.
+    combined
+        From weights of the released cells and a level to their sums, if these are all cells.
     """
 
     part: ColumnPart
@@ -67,6 +69,7 @@ class ColumnSums:
     known: "Callable[[float], EndPair] | None" = None
     scaled: bool = False
     variance: np.ndarray | None = None
+    combined: "Callable[[Matrix, float], np.ndarray] | None" = None
 
     @property
     def statistic(self) -> Statistic:
@@ -98,7 +101,8 @@ class ColumnSums:
         """Return sums of which each feature is changed alike."""
         features = {name: change(one) for name, one in self.features.items()}
         scaled = scaled or self.scaled
-        return replace(self, features=features, known=None, variance=None, scaled=scaled)
+        made = replace(self, features=features, known=None, variance=None, scaled=scaled)
+        return replace(made, combined=None)
 
     def take(self, rows: np.ndarray) -> "ColumnSums":
         """Return some rows, which are what they were."""
@@ -468,7 +472,42 @@ class _Uneven:
         return np.where(ends, distance - full, self.noise.excess(off, level, rows))
 
 
-ComputedColumn: TypeAlias = ColumnSums | ColumnQuotient | ColumnPair
+@frozen(eq=False)
+class ColumnCombinations:
+    """Weighted sums of cells that are quotients, as `combine` reads them off.
+
+    Parameters
+    ----------
+    part
+        What is said about the column.
+    cells
+        From the weights of cells, row by row, and a level to numbers and both ends.
+    weights
+        Weights, by row and cell.
+    difference
+        Whether they are changes.
+    """
+
+    part: ColumnPart
+    cells: "Callable[[Matrix, float], np.ndarray]"
+    weights: Matrix
+    difference: bool = False
+
+    def less(self, now: np.ndarray, then: np.ndarray) -> "ColumnCombinations":
+        """Return the changes from some rows to others."""
+        weights = self.weights[now] - self.weights[then]
+        return replace(self, weights=weights, difference=True)
+
+    def estimates(self, level: float) -> CellEstimates:
+        """Return the sums with their intervals."""
+        value, low, high = self.cells(self.weights, level).T
+        kind: NumberKind = "number"
+        if self.part.times is not None:
+            kind = "duration" if self.difference else "like"
+        return CellEstimates(value, low, high, kind)
+
+
+ComputedColumn: TypeAlias = ColumnSums | ColumnQuotient | ColumnPair | ColumnCombinations
 
 
 def sums_of(column: ComputedColumn, call: str) -> ColumnSums:

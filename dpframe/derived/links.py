@@ -12,6 +12,7 @@ from dpframe.cells.keys import factored, token
 from dpframe.certificates import definitions
 from dpframe.certificates.json_records import unpack
 from dpframe.derived.columns import (
+    ColumnCombinations,
     ColumnPair,
     ColumnQuotient,
     ColumnSums,
@@ -23,7 +24,7 @@ from dpframe.derived.columns import (
     poisson,
     sums_of,
 )
-from dpframe.derived.linear import Shared, grouping, sparse
+from dpframe.derived.linear import Matrix, Shared, grouping, sparse
 from dpframe.errors import QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.inference.quotients import span_of_signs
@@ -280,6 +281,8 @@ def _change(table: ComputedTable, link: definitions.ChangeLink) -> ComputedTable
 def _changed(
     column: ComputedColumn, now: np.ndarray, then: np.ndarray, *, percent: bool
 ) -> ComputedColumn:
+    if isinstance(column, ColumnCombinations) and not percent:
+        return column.less(now, then)
     sums = sums_of(column, "change")
     if percent and sums.part.times is not None and sums.part.times.counted != "in seconds":
         rule = "is for numbers and durations, and points in time have no zero"
@@ -391,15 +394,34 @@ def _standardize(table: ComputedTable, link: definitions.StandardizeLink) -> Com
     if (np.bincount(groups, minlength=size) != len(rows.keys[rows.at(link.over)])).any():
         rule = f"standardize needs all keys of level {link.over!r} in each group of rows"
         raise QueryError(f"{rule}. Release counts of all of them.", parameter="over")
-    each = link.unit * np.asarray(unpack(link.weights)) / np.asarray(unpack(link.population))
-    weights = grouping(groups, size)
+    shares = link.unit * np.asarray(unpack(link.weights))
+    sums = grouping(groups, size)
     first = np.unique(groups, return_index=True)[1]
     made = rows.without(link.over).take(first)
-    return _each(table, made, lambda one: _rates(one, each, weights))
+    if link.population is None:
+        return _each(table, made, lambda one: _weighted_rates(one, link.unit, shares, sums))
+    people = np.asarray(unpack(link.population))
+    return _each(table, made, lambda one: _rates(one, shares / people, sums))
 
 
-def _rates(column: ComputedColumn, each: np.ndarray, weights: Any) -> ColumnSums:
-    return _scaled(column, each, "standardize").map(lambda one: one.times(weights))
+def _rates(column: ComputedColumn, weights: np.ndarray, sums: Matrix) -> ColumnSums:
+    return _scaled(column, weights, "standardize").map(lambda one: one.times(sums))
+
+
+def _weighted_rates(
+    column: ComputedColumn, unit: float, weights: np.ndarray, sums: Matrix
+) -> ColumnCombinations:
+    """Add up released means or rates."""
+    rates = sums_of(column, "standardize")
+    if rates.is_total or rates.combined is None:
+        rule = "standardize without population= is for released means and rates, each by itself"
+        way_out = "Give population= for counts and sums, or take it before totals."
+        raise QueryError(f"{rule}. {way_out}", parameter="population")
+    if unit != 1 and rates.part.times is not None:
+        raise QueryError.about("unit", "is for numbers, and must be 1 for times", unit)
+    each = sums.copy()
+    each.data = weights[each.indices]
+    return ColumnCombinations(rates.part, rates.combined, each)
 
 
 def _relative(

@@ -20,10 +20,11 @@ from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.parts import NO_ALIAS, AliasPart, TablePart
 from dpframe.certificates.words import unit_in_lines
 from dpframe.derived.columns import CellEstimates, ColumnSums, EndPair
-from dpframe.derived.linear import LinearSums, ReleasedNumbers, grouping
+from dpframe.derived.linear import LinearSums, Matrix, ReleasedNumbers, grouping
 from dpframe.derived.links import ComputedTable, rows_of
 from dpframe.errors import QueryError, quote
 from dpframe.html import bounds_text
+from dpframe.inference.combine import combined_rows
 from dpframe.inference.intervals import all_intervals, check_not_selected
 from dpframe.inference.joint_errors import check_no_given_rows, check_sampled, sampling_variance
 from dpframe.queries.edges import in_seconds, seconds, times_between, times_like
@@ -95,7 +96,18 @@ class ReleaseSource:
         def known(level: float) -> EndPair:
             return self._intervals(place, level)
 
-        return ColumnSums(part, features, known, variance=variance)
+        def combined(weights: Matrix, level: float) -> np.ndarray:
+            return self._combined(place, weights, level)
+
+        return ColumnSums(part, features, known, variance=variance, combined=combined)
+
+    def _combined(self, place: int, weights: Matrix, level: float) -> np.ndarray:
+        """Return weighted sums of the cells of a column, with both ends; times in seconds."""
+        ordered = weights.sorted_indices()
+        borders = ordered.indptr[1:-1]
+        rows, own = np.split(ordered.indices, borders), np.split(ordered.data, borders)
+        pairs = list(zip(rows, own, strict=True)) if weights.shape[0] else []
+        return combined_rows(self.opened.frame, self.releases, place, pairs, level)
 
     def _feature(self, place: int, name: str, values: np.ndarray) -> LinearSums:
         """Return the totals of a feature, of each release."""

@@ -1,7 +1,8 @@
 """Linear combinations of released cells, with the error that their covariance gives them."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -139,6 +140,62 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
     return combined.assign(**ends)
 
 
+def combined_rows(
+    table: pd.DataFrame,
+    releases: Sequence[Release],
+    place: int,
+    weights: Sequence[tuple[np.ndarray, np.ndarray]],
+    level: float,
+) -> np.ndarray:
+    """Return linear combinations of the cells of a column, one in each row: number and both ends.
+
+    Parameters
+    ----------
+    table
+        The released cells.
+    releases
+        What was promised of them.
+    place
+        The position of the column.
+    weights
+        For each combination, the rows of its cells, in order, and their weights.
+    level
+        Confidence level of each interval.
+    """
+    found = np.zeros((len(weights), 3))
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        for at, (rows, own) in enumerate(weights):
+            tables = _weigh_rows(table, releases, place, rows, own)
+            combined = _combined(tables, level, sampling=False)
+            found[at] = combined[["estimate", "low", "high"]].iloc[0]
+    return found
+
+
+def _weigh_rows(
+    table: pd.DataFrame,
+    releases: Sequence[Release],
+    place: int,
+    rows: np.ndarray,
+    weights: np.ndarray,
+) -> list[Weighed]:
+    """Weigh a few cells of a column; what is said about other rows is left out where it can be."""
+    tables = []
+    for release in releases:
+        places = np.arange(len(table))[release.places]
+        own = np.isin(places, rows)
+        if not own.any():
+            continue
+        kept = np.flatnonzero(own)
+        if isinstance(release.noise, LayersPart):  # these weigh all cells together
+            kept = np.arange(len(own))
+        some, places, own = release.with_rows(kept), places[kept], own[kept]
+        of_cells = np.zeros((len(places), len(release.columns)))
+        of_cells[own, place] = weights[np.searchsorted(rows, places[own])]
+        alone = replace(some, rows=None)
+        tables.append(_weigh_release(table.iloc[places], alone, of_cells))
+    return tables
+
+
 _LEAST_BEND = 0.1  # of numbers of rows that a step leaves
 
 
@@ -246,9 +303,8 @@ def _weigh_release(released: pd.DataFrame, release: Release, weights: np.ndarray
     """Weigh the cells of a release; means and rates are read off their parts anew."""
     columns = []
     for place, column in enumerate(release.columns):
-        used = weights[:, place] != 0
-        if column.form.interval == "test" and used.any():
-            columns.append(linear_mean(column, used))
+        if column.form.interval == "test" and weights[:, place].any():
+            columns.append(linear_mean(column, weights[:, place]))
             continue
         cells = in_seconds(released.iloc[:, place], column.origin)[release.places]
         columns.append(Linear(cells, column.deviations))

@@ -32,6 +32,7 @@ from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
+from dpframe.jobs.output_files import any_file_is_there
 from dpframe.jobs.output_paths import LedgerPlace, ledger_place, without_certificates
 from dpframe.jobs.run_job import (
     PATIENCE,
@@ -461,8 +462,11 @@ def _how_to_go_on(job: Job) -> str:
         again = "Once the ledger can be read, run it again as it is"
         return f"{again}: if no noise was drawn, nothing is charged."
     if lost:
-        name = shlex.quote(f"{job.options['name']} b")
-        return f"To spend once more and release again, give another name: --name {name}."
+        name = f"{job.options['name']} b"
+        advice = f"--name {shlex.quote(name)}"
+        if any_file_is_there(job):
+            advice = f"{advice} --overwrite"
+        return f"To spend once more and release again, give another name: {advice}."
     if seen.step not in (StartStep.BEGIN, StartStep.TAKE_OVER):
         return ""
     epoch = 0 if seen.run is None else seen.run.state.epoch

@@ -33,8 +33,8 @@ from dpframe.queries.binned import Quantile, ranges
 from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
+from dpframe.queries.of_columns import regression
 from dpframe.queries.query import Query, Request
-from dpframe.queries.regression import regression
 from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
 

@@ -217,6 +217,12 @@ def _holds(path: Path, name: str, content: bytes) -> bool:
     return place.is_file() and place.read_bytes() == content
 
 
+def any_file_is_there(job: Job) -> bool:
+    """Whether another release of the job would replace a file, if only a certificate."""
+    files = [file for _, path in _places(job) for file in _files_of_release(path)]
+    return any(file.exists() for file in files)
+
+
 def lost_files(job: Job, release_id: str) -> list[str]:
     """Say which files of a job, and their certificates, are not what a release wrote."""
     return list(filter(None, (_why_lost(path, release_id) for _, path in _places(job))))

@@ -63,8 +63,9 @@ class PlanTable(pydantic.BaseModel):
                 continue
             close = get_close_matches(key, known, n=1)
             hint = f"Did you mean {close[0]!r}? " if close else ""
-            if where.startswith("a query") and key in _RELEASE:
-                hint = "Put it into [release]. "
+            for inner, (table, keys) in _AROUND.items():
+                if where.startswith(inner) and key in keys:
+                    hint = f"Put it into [{table}]. "
             rule = f"no key of {where}. {hint}It has: {', '.join(known)}."
             raise PydanticCustomError("key", "no key", {"key": key, "rule": rule})
         return given
@@ -221,6 +222,8 @@ _RELEASE = {
 }
 _BUDGET = _table("budget", dict.fromkeys(job.BUDGET, _AMOUNT), ["epsilon"], "a budget")
 _LEDGER = {"path": _PATH, "budget": _BUDGET, "part": str, "runs_folder": _PATH}
+_AROUND = {"a query": ("release", _RELEASE), "a budget": ("ledger", _LEDGER)}
+"""Tables whose keys are mistaken for keys of others, by the titles of these."""
 
 
 def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable]:

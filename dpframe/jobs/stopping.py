@@ -58,7 +58,7 @@ class Stops:
 
     number: int | None = None  # the last signal that came; `None`: none did
     at: float = -math.inf  # when it came
-    # how far the command has come: while it writes, the first signal waits
+    # how far the command has come: once it has spent, the first signal waits
     stage: Stage = Stage.UNSPENT
     over: bool = False  # whether the exit code is known, and no signal changes it
 
@@ -84,7 +84,8 @@ class Stops:
         now = time.monotonic()
         if self.over or now - self.at < _TOGETHER:
             return
-        waits = self.stage is Stage.SPENT and self.number is None
+        # files that are written have yet to be noted, and what kept them to be removed
+        waits = self.number is None and self.stage in (Stage.SPENT, Stage.WRITTEN)
         self.number, self.at = number, now
         if not waits:
             raise Stopped(_WORDS[signal.Signals(number)])

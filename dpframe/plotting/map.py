@@ -1,4 +1,4 @@
-"""Maps of released frames: values at the nodes of a graph, or at any places of a plane."""
+"""Maps of released frames: values in areas, at the nodes of a graph, or at any places."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -8,12 +8,13 @@ import pandas as pd
 
 from dpframe.cells.verify import look
 from dpframe.errors import QueryError
+from dpframe.frozen import frozen
 from dpframe.plotting.frame import gather, pyplot, text
 from dpframe.plotting.plot import PLAIN, caption, finish, given_axes, length, wrap
 from dpframe.public import public_call
 
-Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
-"""Two numbers per key: a frame of two columns indexed by the key, or a dict."""
+Coords: TypeAlias = pd.DataFrame | Mapping[Any, Any]
+"""Two numbers per key: a frame of two columns indexed by the key, or a dict. Or areas: GeoJSON."""
 
 _AREA = 42.0  # of a new panel, in square inches
 _MOST_NAMES = 40  # of places that are named; more would cover each other
@@ -26,7 +27,7 @@ def plot_map(
     released: pd.DataFrame, coords: Coords, *, column: Hashable = None,
     edges: pd.DataFrame | None = None, ax: Any = None, denoised: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Draw released values at their places, in color, over the edges that join them.
+    """Draw released values in their areas or at their places, in color, over edges that join them.
 
     A line below the map states the size of the noise, without other errors. Up to 40 places are
     named by their keys.
@@ -43,7 +44,9 @@ def plot_map(
     coords
         Two numbers (x, y) per key, in a frame of two columns indexed by the key, or in a dict.
         Columns named `lon` and `lat` are drawn with the proportions of a map. More places than keys
-        may be there.
+        may be there. Or areas: a `GeoDataFrame`, or GeoJSON, as `json.load` reads a
+        "FeatureCollection". Columns, or properties, that are named as the levels of the release
+        say which key it is; otherwise, the index, or ids.
     column
         The released column to draw, the first by default.
     edges
@@ -64,8 +67,8 @@ def plot_map(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If there is no such column, a key or an end of an edge has no coordinates, or denoised
-        values are asked for and not there.
+        If there is no such column, a key or an end of an edge has no coordinates or area, or
+        denoised values are asked for and not there.
     DPFrameError
         If matplotlib is not installed.
 
@@ -96,17 +99,15 @@ def plot_map(
         raise QueryError.about("denoised", rule, denoised, "Denoise the release first.")
     if denoised:
         del parts[label]
-    points, geographic = _points(coords)
-    spots = _spots(points, list(shown.table.index), "keys of the release", known=True)
-    lines = None if edges is None else _lines(points, edges)
+    places = _Places.of(coords, shown.table.index)
+    spots = places.spots
+    lines = None if edges is None else _lines(places.points, edges)
     widths = drawn.cells["high"] - drawn.cells["low"]
     total = release.columns[columns.index(label)].form.is_total
     width = float(widths.max() if total else widths.median())  # near 0, those of counts are cut
     norm = _norm(np.concatenate(list(parts.values())), width / 2 if total else None)
-    middle = np.radians((spots[:, 1].min() + spots[:, 1].max()) / 2)
-    # a degree of latitude in degrees of longitude; no map reaches a pole
-    stretch = float(1 / max(np.cos(middle), 0.1)) if geographic else 1.0
-    panels = _new_axes(len(parts), spots * [1, stretch]) if ax is None else ax
+    stretch = places.stretch
+    panels = _new_axes(len(parts), places.corners * [1, stretch]) if ax is None else ax
     way_out = "choose one panel with denoised=True or denoised=False"
     panels = given_axes(len(parts), panels, None, way_out)
     size = np.clip(9000 / len(spots), 4, 80)  # square points
@@ -115,10 +116,13 @@ def plot_map(
             from matplotlib.collections import LineCollection  # optional, and slow to import
 
             axes.add_collection(LineCollection(list(lines), colors="0.75", lw=0.6, zorder=1))
-        nodes = axes.scatter(*spots.T, s=size, c=values, cmap="viridis", norm=norm, zorder=2)
+        if places.areas:
+            nodes = _draw_areas(axes, places.areas, values, norm)
+        else:
+            nodes = axes.scatter(*spots.T, s=size, c=values, cmap="viridis", norm=norm, zorder=2)
         axes.set(xticks=[], yticks=[], frame_on=False, aspect=stretch)
         if len(spots) <= _MOST_NAMES:
-            _name_places(axes, shown.table.index, spots)
+            _name_places(axes, shown.table.index, spots, above=not places.areas)
         if len(parts) > 1:
             axes.set_title(text(title), **PLAIN)
     options = {} if drawn.scale.dates else {"format": "%g", "ticks": _ticks(norm)}
@@ -132,11 +136,158 @@ def plot_map(
     return panels if len(panels) > 1 else panels[0]
 
 
-def _name_places(axes: Any, keys: pd.Index, spots: np.ndarray) -> None:
-    """Write the keys above their places."""
-    above = {"textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": "small"}
+def _name_places(axes: Any, keys: pd.Index, spots: np.ndarray, *, above: bool) -> None:
+    """Write the keys above their places, or into their areas."""
+    options: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+    options |= {"va": "bottom"} if above else {"va": "center", "bbox": _PLATE}
     for key, spot in zip(keys, spots, strict=True):
-        axes.annotate(text(key), spot, (0, 5), **above, **PLAIN)
+        axes.annotate(text(key), spot, (0, 5 if above else 0), **options, **PLAIN)
+
+
+_PLATE = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7}
+"""What is below a name, so that it can be read on every color."""
+
+Rings: TypeAlias = list[np.ndarray]
+"""Closed lines: around the parts of an area, and the other way around holes in them."""
+
+
+@frozen(eq=False)
+class _Places:
+    """Where the keys of a release are.
+
+    Parameters
+    ----------
+    points
+        (x, y) by key: of areas, their middles.
+    spots
+        Those of the keys, in order.
+    areas
+        The rings around the area of each key, in order; none: keys are points.
+    geographic
+        Whether x and y are degrees of longitude and latitude.
+    """
+
+    points: Mapping[Any, np.ndarray]
+    spots: np.ndarray
+    areas: Sequence[Rings]
+    geographic: bool
+
+    @classmethod
+    def of(cls, coords: Any, keys: pd.Index) -> "_Places":
+        """Read coordinates, or areas."""
+        features = getattr(coords, "__geo_interface__", coords)
+        areas: list[Rings] = []
+        if isinstance(features, Mapping) and features.get("type") == "FeatureCollection":
+            areas = _areas(features, keys)
+            points = {key: _middle(rings) for key, rings in zip(keys, areas, strict=True)}
+            # GeoJSON is in degrees (RFC 7946); a frame says in what it is
+            system = getattr(coords, "crs", None)
+            geographic = features is coords or bool(getattr(system, "is_geographic", False))
+        else:
+            points, geographic = _points(coords)
+        spots = _spots(points, list(keys), "keys of the release", known=True)
+        return cls(points, spots, areas, geographic)
+
+    @property
+    def corners(self) -> np.ndarray:
+        """All points that are drawn."""
+        rings = [ring for area in self.areas for ring in area]
+        return np.concatenate(rings) if rings else self.spots
+
+    @property
+    def stretch(self) -> float:
+        """How many degrees of longitude are as long as one of latitude."""
+        if not self.geographic:
+            return 1.0
+        latitudes = self.corners[:, 1]
+        middle = np.radians((latitudes.min() + latitudes.max()) / 2)
+        return float(1 / max(np.cos(middle), 0.1))  # no map reaches a pole
+
+
+def _areas(found: Mapping[str, Any], keys: pd.Index) -> list[Rings]:
+    """Return the rings around the area of each key."""
+    names = [str(name) for name in keys.names]
+    areas: dict[tuple[str, ...], Rings] = {}
+    again = set()
+    for feature in found.get("features", []):
+        properties = feature.get("properties") or {}
+        words: tuple[str, ...] = (str(feature.get("id")),)
+        if all(name in properties for name in names):
+            words = tuple(str(properties[name]) for name in names)
+        if words in areas:
+            again.add(words)
+        areas[words] = _rings(feature.get("geometry") or {})
+    wanted = [_words_of(key) for key in keys]
+    missing = [words for words in wanted if not areas.get(words) or words in again]
+    if missing:
+        rule = f"coords must have one area for each of {len(keys)} keys of the release"
+        first = f"got none or several for {len(missing)}, the first {', '.join(missing[0])!r}"
+        way_out = f"Name them by properties {names!r}, or by ids"
+        raise QueryError(f"{rule}, {first}. {way_out}.", parameter="coords")
+    return [areas[words] for words in wanted]
+
+
+def _words_of(key: Any) -> tuple[str, ...]:
+    return tuple(map(str, key)) if isinstance(key, tuple) else (str(key),)
+
+
+def _rings(geometry: Mapping[str, Any]) -> Rings:
+    """Return the rings of an area; of other shapes, none."""
+    parts: Sequence[Any] = []
+    match geometry.get("type"):
+        case "Polygon":
+            parts = [geometry["coordinates"]]
+        case "MultiPolygon":
+            parts = geometry["coordinates"]
+    rings = []
+    for part in parts:
+        for at, points in enumerate(part):
+            try:
+                ring = np.array([point[:2] for point in points], np.float64)  # then come heights
+            except (TypeError, ValueError):
+                ring = np.empty(0)
+            if ring.ndim != 2 or not np.isfinite(ring).all():  # noqa: PLR2004  # points of numbers
+                rule = "coords must hold rings of two finite numbers a point, as GeoJSON has"
+                raise QueryError(f"{rule}.", parameter="coords")
+            turned = (_cross(ring).sum() < 0) == (at == 0)
+            rings.append(ring[::-1] if turned else ring)
+    return rings
+
+
+def _cross(ring: np.ndarray) -> np.ndarray:
+    """Return twice the area between each side and the origin; they add up to that of the ring."""
+    x, y = ring.T
+    products: np.ndarray = x[:-1] * y[1:] - x[1:] * y[:-1]
+    return products
+
+
+def _middle(rings: Rings) -> np.ndarray:
+    """Return the center of gravity of the largest ring."""
+    ring = max(rings, key=lambda points: float(_cross(points).sum()))
+    near = ring - ring[0]  # of small areas far from 0, no digits are lost
+    cross = _cross(near)
+    twice = float(cross.sum())
+    weighed = (near[:-1] + near[1:]).T @ cross
+    moved = weighed / (3 * twice) if twice else near.mean(axis=0)
+    return np.asarray(ring[0] + moved)
+
+
+def _draw_areas(axes: Any, areas: Sequence[Rings], values: np.ndarray, norm: Any) -> Any:
+    """Draw areas in the colors of their values; those without one are hatched."""
+    from matplotlib.collections import PathCollection  # optional, and slow to import
+    from matplotlib.path import Path
+
+    paths = [Path.make_compound_path(*map(Path, rings)) for rings in areas]
+    known = ~np.isnan(values)
+    empty = [path for path, there in zip(paths, known, strict=True) if not there]
+    axes.add_collection(PathCollection(empty, fc="none", ec="0.6", lw=0.5, hatch="///"))
+    drawn = PathCollection(
+        [path for path, there in zip(paths, known, strict=True) if there],
+        array=values[known], cmap="viridis", norm=norm, ec="white", lw=0.5,
+    )  # fmt: skip
+    axes.add_collection(drawn)
+    axes.autoscale_view()
+    return drawn
 
 
 def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import reduce
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -63,6 +63,12 @@ Steps = tuple[Value, Value]
 def norm(parts: Iterable[Value]) -> np.ndarray:
     """Root of the sum of squares, which may leave the range of floats where the root does not."""
     return reduce(np.hypot, parts, np.zeros(()))
+
+
+def covariance(noise: Mapping[Any, Value], other: Mapping[Any, Value]) -> np.ndarray:
+    """Return the covariance of two sums, from what the noise of every block does to them."""
+    products = (noise[block] * other[block] for block in noise if block in other)
+    return np.asarray(sum(products, start=np.zeros(1)))
 
 
 def _moves(part: Value) -> bool:

@@ -10,19 +10,29 @@ moves them, times N, by
     c - C,    c / sqrt(V_x V_y) - r (v_x / V_x + v_y / V_y) / 2,    (c - b v_x) / V_x
 
 (the delta method): so r is the quotient of c and `(k v_x + v_y / k) / 2`, with `k^2 = V_y / V_x`.
+To second order, noise is in r on average, too. With `c`, `x` and `y` the noise in the sums of
+products and squares around the true means, `x_1` and `y_1` that of the values, `g = (k x + y / k) /
+2` that of what is divided by, and `M = N sqrt(V_x V_y)`, the mean of r is off by
+
+    (3 r var(g) / 2 - cov(c, g) - r cov(x, y) / 2) / M^2
+    + (r (k var(x_1) + var(y_1) / k) / 2 - cov(x_1, y_1)) / (N M) ,
+
+and r is released without it.
+
 A random sample of rows gives r and b, times N, the variance of the sum of the last two, which is
 read off fourth moments.
 """
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import Rows
-from dpframe.privacy.noise_sum import Value, norm
+from dpframe.privacy.noise_sum import Value, covariance, norm
 from dpframe.statistics.form import IntervalMethod, Quotient, SampledError, SamplingSpread, Totals
 from dpframe.statistics.moments import (
     OfMoments,
@@ -36,6 +46,7 @@ from dpframe.statistics.moments import (
 )
 
 _LEAST = 1e-12  # of a variance, in squared half widths
+_LARGE = 0.06  # standard error of a correlation at which half of its bias is taken away
 _TINY = 1e-30  # what is divided by, where all values are the same
 _ROW: Polynomial = {(0, 0): 1.0}
 
@@ -222,7 +233,27 @@ class PairCorrelation(_Pair):
         at = self.center(totals)
         k = np.sqrt(at.variances[1] / at.variances[0])
         bottom = self.divide(*self.raised_squares(at), k)
-        return Quotient(weigh(at.products), weigh(bottom), at.rows * at.bound, -1.0, 1.0)
+        quotient = Quotient(weigh(at.products), weigh(bottom), at.rows * at.bound, -1.0, 1.0)
+        return replace(quotient, offset=-self._bias(totals, at, k, quotient))
+
+    def _bias(
+        self, totals: Totals[Any], at: _Centered, k: np.ndarray, quotient: Quotient
+    ) -> np.ndarray:
+        """Return the bias of second order times what is divided by.
+
+        It counts less where errors are so large that ends of what is possible cut them off.
+        """
+        value, divisor = quotient.value(totals), quotient.divisor
+        x_alone, y_alone = self.off(at.means, 0), self.off(at.means, 1)
+        read = at.products, *at.squares, self.divide(*at.squares, k), x_alone, y_alone
+        top, x, y, bottom, x_alone, y_alone = (totals.noise(weigh(terms)) for terms in read)
+        squares, both = covariance(bottom, bottom), covariance(top, bottom)
+        alone = k * covariance(x_alone, x_alone) + covariance(y_alone, y_alone) / k
+        of_means = value * alone / 2 - covariance(x_alone, y_alone)
+        of_squares = value * (3 * squares - covariance(x, y)) / 2 - both
+        variance = covariance(top, top) - 2 * value * both + value**2 * squares
+        small = 1 / (1 + np.square(variance / (_LARGE * divisor) ** 2))
+        return np.asarray(small * (of_squares / divisor + of_means / at.rows))
 
     def divide(self, x: Polynomial, y: Polynomial, k: Value) -> Polynomial:
         """Return `(k x^2 + y^2 / k) / 2`."""

@@ -363,27 +363,29 @@ def standardize(
     weights: Public,
     *,
     over: Hashable,
-    population: Public,
-    unit: float = PER_100_000,
+    population: Public | None = None,
+    unit: float | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
     """Return directly standardized rates: what they were if all had one age structure.
 
     A rate is `unit sum_k w_k x_k / n_k` over the keys k of a level, with counts x, populations n
-    and the weights w of a standard population, scaled to a sum of 1.
+    and the weights w of a standard population, scaled to a sum of 1. Released means and rates need
+    no population: `unit sum_k w_k r_k`, computed as `combine` does.
 
     Parameters
     ----------
     released
-        A released frame, or a table computed from one: counts or sums.
+        A released frame, or a table computed from one: counts or sums. Or released means or rates.
     weights
         The standard population: a weight for each key of the level.
     over
         The level, such as "age".
     population
-        The population of each row: a series by keys, named as the levels that it is by.
+        The population of each row: a series by keys, named as the levels that it is by. `None`: the
+        columns are means or rates.
     unit
-        For how many members.
+        For how many members; by default 100,000 with a population, and 1 without.
     level
         Confidence level of each interval, in (0, 1).
 
@@ -398,7 +400,8 @@ def standardize(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If a weight or a population is missing or not above 0, or has unknown keys.
+        If a weight or a population is missing or not above 0, or has unknown keys; if columns are
+        counts or sums without a population.
 
     Examples
     --------
@@ -415,14 +418,16 @@ def standardize(
     shown = look(released)
     (at,) = _levels(shown, over, "over")
     shares = _by_row(shown, weights, "weights", [at])
-    people = _by_row(shown, population, "population")
+    people = None if population is None else _by_row(shown, population, "population")
+    if unit is None:
+        unit = 1.0 if people is None else PER_100_000
     codes = shown.opened.codes[at]
     first = np.unique(codes, return_index=True)[1]
     link = definitions.StandardizeLink(
         f="standardize",
         over=str(shown.opened.levels[at].name),
         weights=Packed.of(shares / shares[first].sum()),
-        population=Packed.of(people),
+        population=None if people is None else Packed.of(people),
         unit=_positive("unit", unit),
     )
     return new_table(shown, link, "standardize", level=check_level(level))

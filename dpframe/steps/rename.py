@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -205,6 +205,7 @@ def concat(
     *,
     keys: Sequence[Hashable] | None = None,
     name: str | None = None,
+    margins_name: Hashable | None = None,
 ) -> pd.DataFrame:
     """Put several releases into one table that keeps the certificates of all.
 
@@ -221,6 +222,9 @@ def concat(
         key.
     name
         Name of the new level.
+    margins_name
+        The key, such as "All", that tables get in levels they lack: those of margins, or releases
+        of fewer groups. Keys of a dict are then not used, and tables with more levels come first.
 
     Returns
     -------
@@ -233,7 +237,7 @@ def concat(
         If a frame is not what was released.
     QueryError
         If columns or levels differ, keys have no name or come twice, a cell of a release does,
-        or a frame was put together before.
+        a frame was put together before, or `margins_name` is a key.
 
     Examples
     --------
@@ -252,22 +256,71 @@ def concat(
     frames = [*releases] if isinstance(releases, list | tuple) else []
     if not frames:
         raise QueryError.about("releases", "must be a list or a dict of released frames", releases)
-    return join_tables([look(frame) for frame in frames], keys, name)
+    tables = [look(frame) for frame in frames]
+    if margins_name is None:
+        return join_tables(tables, keys, name)
+    if name is not None:
+        raise QueryError.about("name", "is for a level of keys, without margins_name=", name)
+    tables.sort(key=lambda table: len(table.opened.levels), reverse=True)
+    return join_tables(tables, None, None, MarginLevels.of(tables, margins_name))
+
+
+class MarginLevels(NamedTuple):
+    """The levels of a table, and the key that stands for all keys of one."""
+
+    levels: Sequence[Hashable]
+    key: Hashable
+
+    @classmethod
+    def of(cls, tables: Sequence[Shown], key: Hashable) -> "MarginLevels":
+        """Take the levels of the first table, and check that those of others are among them."""
+        levels = list(tables[0].frame.index.names)
+        if not is_label(key) or not is_unicode(key):
+            raise QueryError.about("margins_name", "must be a key", key)
+        for table in tables:
+            if token(key) in {token(own) for level in table.opened.levels for own in level.keys}:
+                rule = "must be a key that the tables do not have"
+                raise QueryError.about("margins_name", rule, key)
+            names = table.frame.index.names if table.opened.levels else []
+            lacking = [name for name in names if name not in levels]
+            if lacking:
+                rule = f"must name levels of one of the tables, {quote(levels)}, in all others"
+                raise QueryError(f"releases {rule}; got {quote(lacking)}.", parameter="releases")
+        return cls(levels, key)
+
+    def fill(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with all levels."""
+        index = frame.index
+        levels = [index.get_level_values(at) for at in range(index.nlevels)]
+        known = dict(zip(index.names, levels, strict=True))
+        whole = pd.Index([self.key] * len(frame), dtype=object, tupleize_cols=False)
+        values = [known.get(name, whole) for name in self.levels]
+        if len(values) == 1:
+            return frame.set_axis(values[0].rename(self.levels[0]), axis=0)
+        return frame.set_axis(pd.MultiIndex.from_arrays(values, names=list(self.levels)), axis=0)
 
 
 def join_tables(
-    tables: Sequence[Shown], keys: Sequence[Hashable] | None, name: str | None
+    tables: Sequence[Shown],
+    keys: Sequence[Hashable] | None,
+    name: str | None,
+    margins: MarginLevels | None = None,
 ) -> pd.DataFrame:
     """Put tables that were looked at into one; see `concat`."""
+
+    def fill(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame if margins is None else margins.fill(frame)
+
     parts = [_only_release(table) for table in tables]
-    for table, part in zip(tables, parts, strict=True):
-        check_alike(table.frame, part, tables[0].frame, parts[0], "releases")
-    _check_different(tables, parts)
+    frames = [fill(table.frame) for table in tables]
+    for frame, part in zip(frames, parts, strict=True):
+        check_alike(frame, part, frames[0], parts[0], "releases")
+    _check_different(frames, parts)
     definitions = _shared_definitions(tables)
     labels = None if keys is None else _checked_keys(list(keys), name, tables[0].frame, len(tables))
     if keys is None and name is not None:
         raise QueryError.about("name", "is for a level of keys", name, "Give keys=, too.")
-    whole = [table.opened.frame_of([*table.labels, *table.computed]) for table in tables]
+    whole = [fill(table.opened.frame_of([*table.labels, *table.computed])) for table in tables]
     made = _join_frames(whole, labels, name)
     if not made.index.is_unique:
         way_out = "Tell them apart: keys=[...], name=..."
@@ -280,7 +333,7 @@ def join_tables(
     attach(
         made, parts, definitions, joined=joined, salt=salt_of([table.opened for table in tables])
     )
-    shown = _join_frames([table.table for table in tables], labels, name)
+    shown = _join_frames([fill(table.table) for table in tables], labels, name)
     return tables[0].sealed(shown, record_on(made))
 
 
@@ -311,11 +364,11 @@ def _alike(definition: Definition) -> Definition:
             return definition
 
 
-def _check_different(tables: Sequence[Shown], releases: Sequence[Release]) -> None:
+def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]) -> None:
     """Check that no cell comes twice: it would seem to have been measured twice."""
     for (at, one), (later, other) in combinations(enumerate(releases), 2):
         same = (one.release_id, one.query.name) == (other.release_id, other.query.name)
-        keys = [tables[place].frame.index for place in (at, later)]
+        keys = [frames[place].index for place in (at, later)]
         if same and _of(one) & _of(other) and keys[0].isin(keys[1]).any():
             rule = f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}"
             way_out = "whose noise was drawn once. Leave one out; pd.concat joins parts of a table"

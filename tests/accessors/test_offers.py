@@ -66,8 +66,13 @@ def attempts(frame, name, folder, kind):
         "per": [{"population": 10.0}],
         "relative": [{"along": one, "to": to} for one, to in zip(levels, tops, strict=True)],
         "standardize": [
-            {"weights": dict.fromkeys(frame.index.unique(one), 1), "over": one, "population": 9.0}
+            {
+                "weights": dict.fromkeys(frame.index.unique(one), 1),
+                "over": one,
+                "population": people,
+            }
             for one in levels
+            for people in (9.0, None)
         ],
         "combine": [{"weights": {keys[0]: 1}}, {"weights": "total"}, {"weights": weights}],
         "plot_map": [{"coords": {key: (at, at) for at, key in enumerate(keys)}, "column": first}],

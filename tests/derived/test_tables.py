@@ -56,6 +56,10 @@ MADE = {
     "percent of totals": lambda r: r[["total"]].dp.total(["ward"]).dp.percent(),
     "per": lambda r: r[["n"]].dp.per(RESIDENTS),
     "standardize": lambda r: r[["n"]].dp.standardize(STANDARD, over="age", population=RESIDENTS),
+    "standardize means": lambda r: r[["cost"]].dp.standardize(STANDARD, over="age"),
+    "change of standardized means": lambda r: (
+        r[["cost"]].dp.standardize(STANDARD, over="age", unit=1_000).dp.change("year")
+    ),
     "relative": lambda r: r[["n"]].dp.relative("year", to=2023),
     "ratio": lambda r: r.dp.ratio("total", "n"),
     "chain": lambda r: (
@@ -151,6 +155,24 @@ def test_linear_tables_have_the_intervals_of_combine(spend, label):
     assert change.iloc[0, 2] == pytest.approx(wanted["high"], abs=slack)
 
 
+@pytest.mark.parametrize("spend", ["laplace", "gaussian"])
+def test_standardized_means_are_those_of_combine(spend):
+    parts = {"then": released(spend)[["cost"]], "now": released(spend)[["cost"]]}
+    r = dpf.concat(parts, name="part")
+    rates = r.dp.standardize(STANDARD, over="age")
+    changes = rates.dp.change("part")
+    for ward in KEYS["ward"]:
+        then, now = (
+            {(part, ward, age, 2024): weight / 4 for age, weight in STANDARD.items()}
+            for part in parts
+        )
+        wanted = r.dp.combine(now)[["estimate", "low", "high"]].iloc[0]
+        np.testing.assert_allclose(rates.loc[("now", ward, 2024)], wanted, rtol=1e-9)
+        change = now | {key: -weight for key, weight in then.items()}
+        wanted = r.dp.combine(change)[["estimate", "low", "high"]].iloc[0]
+        np.testing.assert_allclose(changes.loc[("now", ward, 2024)], wanted, rtol=1e-9)
+
+
 def test_percentages_of_people_with_several_answers():
     people = pd.DataFrame({"p": np.repeat(range(1_000), 2), "lang": ["A", "B"] * 1_000})
     people.dp.declare(
@@ -193,6 +215,15 @@ REFUSED = {
     "weights that lack a key": (
         lambda r: r.dp.standardize({"old": 1}, over="age", population=9.0),
         '"young"',
+    ),
+    "a mean of counts": (lambda r: r.dp.standardize(STANDARD, over="age"), "Give population="),
+    "a mean of joined means": (
+        lambda r: r[["cost"]].dp.total(["age", "year"]).dp.standardize(STANDARD, over="age"),
+        "before totals",
+    ),
+    "a percentage of standardized means": (
+        lambda r: r[["cost"]].dp.standardize(STANDARD, over="age").dp.change("year", percent=True),
+        "last",
     ),
     "a quotient of a mean": (lambda r: r.dp.percent("cost"), "a count or a sum"),
     "another label": (lambda r: r.dp.percent("mean"), "'n'"),

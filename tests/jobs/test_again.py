@@ -1,5 +1,7 @@
 """Runs that are started again: done is done, and what was lost is told."""
 
+import shlex
+
 import pytest
 from support.planning import TRIPS, planned
 from support.terminal import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, main
@@ -24,10 +26,10 @@ def test_a_run_whose_files_are_lost_is_not_done(tmp_path, capsys, lost):
     archived.rename(tmp_path / lost)
     assert main(run) == DONE_BEFORE
     (tmp_path / lost).unlink()
-    assert "--name 'trips 2024-03 b'" in said
+    advice = said.partition("give another name: ")[2].rstrip(".")
     assert main(["preview", *run[1:]]) == DONE_BEFORE
     assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1
-    assert main([*run, "--name", "trips 2024-03 b", "--overwrite"]) == SOUND
+    assert main([*run, *shlex.split(advice)]) == SOUND
     assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 2
 
 

@@ -51,6 +51,12 @@ PLANS = [
     plan_mistake(_SHARE, "epsilon = 5", "Left", never=("larger budget", "twice"), code=3),
     plan_mistake(_SHARE, f'{_SHARE}\nmechanism = "gausian"', "release.mechanism", "'gaussian'"),
     plan_mistake(_SHARE, f"{_SHARE}\nseed = 3", "line 23, release.seed", "no key"),
+    plan_mistake(
+        _LEDGER,
+        f'{_LEDGER}\nbudget = {{ epsilon = 2, part = "w" }}',
+        "budget.part",
+        "Put it into [ledger]",
+    ),
     plan_mistake('by = "zone"', 'by = "zonne"', "line 12, queries.by_zone.by", "'zone'"),
     plan_mistake('kind = "histogram"', 'kind = "hist"', "line 17, queries.fares.kind", "histogram"),
     plan_mistake('kind = "histogram"\n', "", "line 16, queries.fares", "kind"),

@@ -12,7 +12,7 @@ from support.planning import planned
 from support.terminal import DONE_BEFORE, LEFT_OVER, SOUND, main
 
 import dpframe as dpf
-from dpframe.jobs import output_files, run_job, stopping
+from dpframe.jobs import commands, output_files, run_job, starts, stopping
 from dpframe.jobs.stopping import Stage, Stopped, set_stage, stoppable
 from dpframe.ledger.leases import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
@@ -149,6 +149,29 @@ def test_what_was_released_is_written_before_a_run_stops(tmp_path, capsys, monke
     for name in ("by_zone", "fares"):
         dpf.verify(dpf.read_csv(tmp_path / f"{name}-2024-03.csv"), ledger=ledger)
     assert main(["release", str(plan), *MARCH]) == DONE_BEFORE
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize(
+    ("module", "step"), [(dpf.Ledger, "note_written"), (starts, "remove_spool")]
+)
+def test_a_signal_once_all_files_are_written_leaves_nothing_kept(
+    tmp_path, capsys, monkeypatch, module, step
+):
+    plan = planned(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, raising(signal.SIGTERM, getattr(module, step)))
+        assert main(["release", str(plan), *MARCH, "--quiet"]) == 143
+    assert "all files written, then terminated" in capsys.readouterr().err
+    assert not list(tmp_path.glob("**/*.zip"))
+    assert main(["release", str(plan), *MARCH]) == DONE_BEFORE
+
+
+@pytest.mark.usefixtures("heard")
+def test_a_signal_after_the_last_line_changes_nothing(tmp_path, monkeypatch):
+    settle = commands._settle_code
+    monkeypatch.setattr(commands, "_settle_code", raising(signal.SIGTERM, settle))
+    assert main(["release", str(planned(tmp_path)), *MARCH, "--quiet"]) == SOUND
 
 
 def test_a_second_signal_does_not_wait(tmp_path, capsys, monkeypatch, heard):

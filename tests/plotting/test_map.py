@@ -301,3 +301,108 @@ def test_names_are_not_taken_for_formulas():
     axes.figure.canvas.draw()
     label = color_bars(axes)[0].yaxis.label
     assert (label.get_text(), label.get_parse_math()) == ("$x$_1 %", False)
+
+
+def box(x, y, size=1.0):
+    """A ring that runs clockwise, as rings around areas should not."""
+    return [[x, y], [x, y + size], [x + size, y + size], [x + size, y], [x, y]]
+
+
+def area(key, *parts, **more):
+    geometry = {"type": "MultiPolygon", "coordinates": list(parts)}
+    if len(parts) == 1:
+        geometry = {"type": "Polygon", "coordinates": parts[0]}
+    return {"type": "Feature", "properties": {"zone": key, "size": 1}, "geometry": geometry} | more
+
+
+def collection(*features):
+    return {"type": "FeatureCollection", "features": list(features)}
+
+
+AREAS = collection(
+    area("C", [box(2, 51)]),
+    area("A", [box(0, 50, 2), box(0.25, 50.25, 0.5)]),
+    area("B", [box(2, 50)], [box(3.5, 50, 0.5)]),
+    area("unknown", [box(9, 50)]),
+)
+
+
+class Frame(pd.DataFrame):
+    """What a GeoDataFrame says of itself."""
+
+    crs = type("System", (), {"is_geographic": False})
+
+    @property
+    def __geo_interface__(self):
+        return AREAS
+
+
+def test_areas_are_filled_by_their_values():
+    made = counts()
+    axes = plot_map(made, AREAS)
+    drawn = nodes(axes)
+    assert drawn.get_array().tolist() == made["count"].tolist()
+    corners = [path.get_extents().bounds for path in drawn.get_paths()]
+    assert corners == [(0, 50, 2, 2), (2, 50, 2, 1), (2, 51, 1, 1)]
+    assert axes.get_aspect() == pytest.approx(1 / math.cos(math.radians(51)))
+    names = {note.get_text(): note.xy for note in axes.texts}
+    assert names["A"] == pytest.approx((1, 51)) and names["B"] == pytest.approx((2.5, 50.5))
+    (bar,) = color_bars(axes)
+    assert bar.get_ylabel() == "count" and len(bar.get_yticks()) >= 3
+    drawn.figure.canvas.draw()
+    hole, beside = ((0.5, 50.5), (1.5, 51.5))
+    path = drawn.get_paths()[0]
+    image = np.asarray(drawn.figure.canvas.buffer_rgba())
+    colors = []
+    for spot in (hole, beside):
+        x, y = axes.transData.transform(spot)
+        colors.append(image[image.shape[0] - 1 - int(y), int(x), :3].tolist())
+    assert colors[0] == [255, 255, 255] and colors[1] != colors[0]
+    assert len(path.vertices) == 10
+
+
+def test_areas_of_frames_say_in_what_they_are():
+    assert plot_map(counts(), Frame(index=KEYS)).get_aspect() == 1
+
+
+def test_areas_may_be_named_by_ids():
+    features = [
+        one | {"properties": {}, "id": one["properties"]["zone"]} for one in AREAS["features"]
+    ]
+    made = counts()
+    assert (
+        nodes(plot_map(made, collection(*features))).get_array().tolist() == made["count"].tolist()
+    )
+
+
+def test_areas_without_a_number_are_hatched():
+    made = counts(1e6).dp.suppress(below=100)
+    axes = plot_map(made, AREAS)
+    empty, filled = axes.collections
+    assert filled.get_array().tolist() == [500]
+    assert len(empty.get_paths()) == 2 and empty.get_hatch() is not None
+
+
+def test_raw_and_denoised_areas_share_a_scale():
+    panels = plot_map(denoised(counts(), count=[600.5, 0, 0.25]), AREAS)
+    assert [nodes(panel).norm.vmax for panel in panels] == [600.5, 600.5]
+
+
+WRONG_AREAS = {
+    "an area less": (AREAS["features"][:2], "the first 'B'"),
+    "an area twice": ([*AREAS["features"], area("B", [box(0, 0)])], "none or several"),
+    "a point": (
+        [area(key, [box(0, 0)]) for key in "AB"]
+        + [area("C", [box(0, 0)], geometry={"type": "Point", "coordinates": [0, 0]})],
+        "the first 'C'",
+    ),
+    "no numbers": ([area(key, [[["x", 0]] * 4]) for key in KEYS], "finite numbers"),
+    "no end": ([area(key, [[[math.nan, 0]] * 4]) for key in KEYS], "finite numbers"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_AREAS)
+def test_other_areas_are_refused(case):
+    features, message = WRONG_AREAS[case]
+    with raises(QueryError, message, parameter="coords"):
+        plot_map(counts(), collection(*features))

@@ -112,7 +112,8 @@ def test_the_definition_holds_on_exact_totals(name, sampled):
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("name", QUOTIENTS)
 def test_loadings_are_the_derivatives(name, sampled):
-    statistic, totals = made(name, sampled=sampled), totals_of(name, *values(), sampled=sampled)
+    statistic = made(name, sampled=sampled)
+    totals = totals_of(name, *values(), sampled=sampled, noise=1e-3)  # so that bias is none
     _, loadings = statistic.estimate(totals)
     error = norm(loadings.values()).item()
     for feature, scale in ((k, of[k]) for k, of in totals.loadings.items()):
@@ -123,6 +124,26 @@ def test_loadings_are_the_derivatives(name, sampled):
             ends.append(statistic.estimate(some)[0].item())
         slope = (ends[1] - ends[0]) / 2e-3
         assert np.ravel(loadings.get(feature, 0.0))[0] == pytest.approx(slope, abs=1e-5 * error)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_correlation_has_no_bias_of_second_order(sampled):
+    totals = totals_of("corr", *values(4000), sampled=sampled)
+
+    def plain(of):
+        n, x, y, xx, xy, yy = (
+            of[f"moment {p}"].item() for p in ("0 0", "1 0", "0 1", "2 0", "1 1", "0 2")
+        )
+        return (n * xy - x * y) / math.sqrt((n * xx - x * x) * (n * yy - y * y))
+
+    sums, middle, bias = totals.values, plain(totals.values), 0.0
+    for feature in sums:
+        scale = totals.loadings[feature][feature]
+        above, below = (plain({**sums, feature: sums[feature] + s * scale}) for s in (1, -1))
+        bias += (above + below) / 2 - middle
+    value, _ = made("corr", sampled=sampled).estimate(totals)
+    assert abs(bias) > 5e-6
+    assert middle - value.item() == pytest.approx(bias, rel=1e-3)
 
 
 @pytest.mark.parametrize("sampled", [False, True])

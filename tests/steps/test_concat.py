@@ -263,3 +263,74 @@ def test_tables_that_were_released_at_once_are_several():
     frame = pd.DataFrame({"zone": ZONES})
     tables = frame.dp.release(queries, epsilon=1, privacy_unit=dpf.EACH_ROW)
     assert len(dpf.concat(tables, name="of")) == 8
+
+
+def margins(outputs=None, **spend):
+    at = np.arange(900)
+    frame = pd.DataFrame(
+        {"zone": np.array(["A", "B", "C"])[at * 7 % 11 % 3], "year": 2024 + at % 2}
+    )
+    frame["fare"] = at % 20
+    frame.dp.declare(
+        keys={"zone": ["A", "B", "C"], "year": [2024, 2025]},
+        bounds={"fare": (0, 20)},
+        privacy_unit=dpf.EACH_ROW,
+    )
+    tables = [[], ["zone"], ["year", "zone"], ["year"]]
+    query = dpf.margins(tables, **(outputs or {"n": dpf.count(), "fare": dpf.sum("fare")}))
+    return frame.dp.release(query, **spend or {"epsilon": 1})
+
+
+@pytest.mark.parametrize(
+    "spend", [{"epsilon": 1}, {"rho": 0.1, "mechanism": "gaussian"}, {"epsilon": 1, "delta": 1e-6}]
+)
+def test_margins_are_one_table_with_released_totals(tmp_path, spend):
+    tables = margins(**spend)
+    whole = dpf.concat(tables, margins_name="All")
+    assert whole.index.names == ["zone", "year"] and len(whole) == 6 + 3 + 2 + 1
+    assert whole.loc[("All", "All"), "n"] == tables[()]["n"].item()
+    assert whole.loc[("All", 2024), "n"] == tables["year",].loc[2024, "n"]
+    bars = whole.dp.interval()
+    wanted = tables["zone",].dp.interval().loc["B"]
+    assert bars.loc[("B", "All")].tolist() == wanted.tolist()
+    weights = {("All", "All"): 1, **dict.fromkeys(whole.index[:6], -1)}
+    assert whole[["n"]].dp.combine(weights)["std_error"].item() == pytest.approx(0, abs=1e-6)
+    assert dpf.verify(whole).state == "released"
+    public = whole.round(-1).unstack("zone").dp.publish()
+    assert dpf.verify(public, against=whole).state == "post-processed"
+    whole.dp.write_csv(tmp_path / "whole.csv")
+    back = dpf.read_csv(tmp_path / "whole.csv")
+    assert dpf.verify(back, against=whole) == whole.dp.certificate
+    altered = whole.copy()
+    altered.loc[("All", "All"), "n"] += 0.5
+    with raises(CertificateError, "neither the released one nor a rounding"):
+        dpf.verify(altered)
+    moved = whole.rename({"A": "All", "All": "A"}, level="zone")
+    with raises(CertificateError, "neither the released one nor a rounding"):
+        dpf.verify(moved)
+
+
+def test_releases_of_fewer_groups_are_margins_too():
+    frame = pd.DataFrame({"zone": ["A", "B", "B"], "day": [1, 1, 2]})
+    frame.dp.declare(keys={"zone": ["A", "B"], "day": [1, 2]}, privacy_unit=dpf.EACH_ROW)
+    total = frame.dp.count(epsilon=1e5)
+    both = dpf.concat([total, frame.dp.count("zone", epsilon=1e5)], margins_name=0)
+    assert both["count"].to_dict() == {"A": 1, "B": 2, 0: 3}
+    assert len(dpf.verify(both).releases) == 2
+
+
+MARGINS_REFUSED = {
+    "a key": ({"margins_name": "A"}, "do not have"),
+    "no key": ({"margins_name": ["All"]}, "must be a key"),
+    "names": ({"margins_name": "All", "name": "of"}, "without margins_name"),
+    "other levels": ({"margins_name": "All", "drop": ("zone", "year")}, "got ['year']"),
+}
+
+
+@pytest.mark.parametrize("case", MARGINS_REFUSED)
+def test_margins_that_make_no_table_are_refused(case):
+    options, message = MARGINS_REFUSED[case]
+    tables = margins()
+    tables.pop(options.pop("drop", None), None)
+    with raises(QueryError, message):
+        dpf.concat(tables, **options)
