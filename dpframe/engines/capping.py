@@ -62,13 +62,12 @@ def kept_rows(
     if counted < len(kept):
         units = larger_where(~kept, units, unit_count)
     rows = _in_large_units(units, unit_count, counted, caps)
-    if rows is None:
-        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
-        kept[order] = chosen
-    elif len(rows):
+    if rows is not None:
+        if not len(rows):
+            return kept
         units, cells = units.take(rows), cells.take(rows)
-        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
-        kept[rows.take(order)] = chosen
+    order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
+    kept[order if rows is None else rows.take(order)] = chosen
     return kept
 
 

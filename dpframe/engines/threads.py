@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
 from functools import cache
-from itertools import islice, repeat
+from itertools import islice
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import TypeVar
@@ -112,35 +112,24 @@ def dealt_to_threads(
     >>> sum(dealt_to_threads(sum, [1, 2, 3], 2))
     6
     """
+    source, lock, stopped = iter(items), Lock(), Event()
 
-    def call(shared: _Shared[_Item]) -> _Result:
-        with shared:
-            return function(shared)
+    def following() -> list[_Item]:
+        with lock:
+            return [] if stopped.is_set() else list(islice(source, 1))
 
-    # the others end before the pool waits for them, after Ctrl-C, too
-    with ThreadPoolExecutor(threads) as pool, _Shared(items) as shared:
-        return list(pool.map(_quiet(call), repeat(shared, threads)))
+    def call(_: int) -> _Result:
+        try:
+            return function(item for taken in iter(following, []) for item in taken)
+        finally:
+            stopped.set()
 
-
-class _Shared(Iterator[_Item]):
-    """An iterator for several threads, that ends for all where one leaves its context."""
-
-    def __init__(self, items: Iterable[_Item]) -> None:
-        self._items = iter(items)
-        self._lock = Lock()
-        self._stopped = False
-
-    def __next__(self) -> _Item:
-        with self._lock:
-            if self._stopped:
-                raise StopIteration
-            return next(self._items)
-
-    def __enter__(self) -> "_Shared[_Item]":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped = True
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            return list(pool.map(_quiet(call), range(threads)))
+        finally:
+            # the others end before the pool waits for them, after Ctrl-C, too
+            stopped.set()
 
 
 def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, None]:

@@ -28,7 +28,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, assert_never
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
 
 from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps, Neighboring
@@ -245,40 +245,8 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     return Reach(full, per_group, rest, cells, always, least)
 
 
-class Filling(NamedTuple):
-    """How many cells of every kind a pair of units fills.
-
-    Parameters
-    ----------
-    full
-        Full of rows of both units.
-    full_alone
-        Full of one unit, without the other.
-    full_and_rest
-        Full of one unit, with the rest of the other.
-    rests
-        With the rests of both.
-    rest_alone
-        With the rest of one unit, without the other.
-    """
-
-    full: int
-    full_alone: int
-    full_and_rest: int
-    rests: int
-    rest_alone: int
-
-    def pairs(self, reach: Reach) -> list[tuple[int, int, int]]:
-        """Return how many cells hold so many rows of one unit and of the other."""
-        rows, rest = reach.rows, reach.rest
-        kinds = (
-            (self.full, rows, rows),
-            (self.full_alone, rows, 0),
-            (self.full_and_rest, rows, rest),
-            (self.rests, rest, rest),
-            (self.rest_alone, rest, 0),
-        )
-        return [kind for kind in kinds if kind[0]]
+Filling: TypeAlias = list[tuple[int, int, int]]
+"""How many cells hold so many rows of one unit, and so many of the other."""
 
 
 class Rests(NamedTuple):
@@ -335,8 +303,14 @@ def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
         needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
         if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
             full_alone = min(mine + theirs - 2 * both, room - both)
-            full_and_rest = rests.on_theirs + rests.on_mine
-            yield Filling(both, full_alone, full_and_rest, rests.together, rests.alone)
+            kinds = [
+                (both, reach.rows, reach.rows),
+                (full_alone, reach.rows, 0),
+                (rests.on_theirs + rests.on_mine, reach.rows, reach.rest),
+                (rests.together, reach.rest, reach.rest),
+                (rests.alone, reach.rest, 0),
+            ]
+            yield [kind for kind in kinds if kind[0]]
 
 
 Inside = Literal["sum", "max"]
@@ -454,7 +428,7 @@ def over_units(
         return distance(1, 1)
     zero, cached = 0 * distance(1, 0), cache(distance)
     return max(
-        sum((cells * cached(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
+        sum((cells * cached(a, b) for cells, a, b in filling), start=zero)
         for filling in fillings(reach)
     )
 
@@ -523,24 +497,25 @@ def _distance(
     # of each shared group
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
     # columns of one kind look the same: each kind is worked out once
-    dense = cache(_dense) if len(footprints) > 1 else _dense
+    worst = cache(_worst) if len(footprints) > 1 else _worst
     for part in footprints:
         match part:
             case Footprint():
                 for group, places in _divide_footprint(part, grouping):
-                    moved = dense(*_kind(part, places, scales, grouping), units)
+                    corners, wide, alike = _kind(part, places, scales, grouping)
+                    moved = worst(corners, corners, wide, alike, units)
                     if group is None:
                         far += moved
                     else:
                         largest[group] = max(largest[group], moved)
             case Exclusive():
-                steps, also = cache(_steps), cache(_dense_or_absent)
+                steps, either = cache(_steps), cache(_either)
                 steps_of_parts: list[tuple[Any, Any, Any, Any]] = []
                 for box, gone, kind in _divide_exclusive(part, scales, grouping):
                     if box is None:
                         steps_of_parts.append(steps(gone, *kind, units))
                     else:
-                        largest[box] = max(largest[box], also(gone, *kind, units))
+                        largest[box] = max(largest[box], either(gone, *kind, units))
                 far += _exclusive(steps_of_parts, zero)
             case Sparse() if grouping.sparse:
                 moved = _largest(part, scales[part.coordinate], units)
@@ -582,27 +557,20 @@ def _kind(
     return tuple(moved), of_corners, tuple(map(groups.index, groups))
 
 
-def _dense(
-    corners: Corners, scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
-) -> Scale:
-    """Share of a footprint in F: the worst pair of corners."""
-    return _worst((corners, corners), scales, groups, units)
-
-
-def _dense_or_absent(absent: tuple[int, ...], corners: Corners, *how: Any) -> Any:
+def _either(absent: tuple[int, ...], corners: Corners, *kind: Any) -> Any:
     """Share of a part in F that excludes others, by itself."""
-    return _dense((absent, *corners), *how)
+    return _worst((absent, *corners), (absent, *corners), *kind)
 
 
-def _steps(absent: tuple[int, ...], corners: Corners, *how: Any) -> tuple[Any, Any, Any, Any]:
+def _steps(absent: tuple[int, ...], corners: Corners, *kind: Any) -> tuple[Any, Any, Any, Any]:
     """Return F of a part that excludes others where no row is in it, and what comes to it.
 
     That is where rows of both units are in it, of the first one alone, or of the other one.
     """
     gone = (absent,)
-    none = _worst((gone, gone), *how)
+    none = _worst(gone, gone, *kind)
     pairs = ((corners, corners), (corners, gone), (gone, corners))
-    both, mine, theirs = (_worst(pair, *how) - none for pair in pairs)
+    both, mine, theirs = (_worst(*pair, *kind) - none for pair in pairs)
     return none, both, mine, theirs
 
 
@@ -626,11 +594,10 @@ def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) 
 
 
 def _worst(
-    pair: tuple[Corners, Corners], scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
+    mine: Corners, theirs: Corners, scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
 ) -> Scale:
-    """Return the farthest movement between two sets of corners."""
+    """Return the farthest movement between two sets of corners: their share in F."""
     # many pairs move by the same: each is weighed once; where a unit has no row, any corner is it
-    mine, theirs = pair
     if not units.mine:
         mine = mine[:1]
     if not units.theirs:
