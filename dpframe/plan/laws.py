@@ -37,7 +37,7 @@ _STEPS = 2**52  # the factor is this over a whole number
 _MOST = 2  # no factor is as large: one of the laws has half of what is allowed, or more
 _LEAST = Fraction(1, 2**30)  # of what a law allows: less is nothing
 
-Mechanisms: TypeAlias = Mapping[Any, str]
+MechanismOf: TypeAlias = Mapping[Any, str]
 """The name of a mechanism for each query."""
 
 
@@ -124,7 +124,7 @@ class _Group:
 
 
 def plan_by_mechanism(
-    joining: Joining, spend: Spend, mechanisms: Mechanisms, excess: Excess | None = None
+    joining: Joining, spend: Spend, mechanisms: MechanismOf, excess: Excess | None = None
 ) -> Plan:
     """Plan the joint release of queries with the mechanism that is named for each.
 
@@ -174,7 +174,7 @@ def _needed(spend: Spend, declaration: Declaration, fixed: PrivacyLoss) -> float
     return float(spend.amount) * (smallest(is_enough) or math.inf)
 
 
-def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> tuple[float, float, Mechanisms]:
+def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> tuple[float, float, MechanismOf]:
     """Find the mechanisms of two laws with the least errors.
 
     Returns
@@ -183,7 +183,7 @@ def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> tuple[float, flo
         The geometric mean of the errors of queries, by weight, over those of a plan; that of the
         query that loses the most; and the mechanisms. Infinite ones where there are none.
     """
-    best: tuple[float, float, Mechanisms] = (math.inf, math.inf, {})
+    best: tuple[float, float, MechanismOf] = (math.inf, math.inf, {})
     for mechanisms in _mixtures(joining, spend):
         ratios = log_ratios(plan_by_mechanism(joining, spend, mechanisms), plan)
         weights = [joining.queries[name].weight for name in ratios]
@@ -193,7 +193,7 @@ def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> tuple[float, flo
     return best
 
 
-def _mixtures(joining: Joining, spend: Spend) -> Iterator[Mechanisms]:
+def _mixtures(joining: Joining, spend: Spend) -> Iterator[MechanismOf]:
     """Yield mechanisms by query, of two laws: more and more queries have Gaussian noise.
 
     First are those that gain the most by it, at their parts of what a law alone allows.
