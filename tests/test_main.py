@@ -12,6 +12,7 @@ import pytest
 from support.terminal import ALTERED, LATER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
+from dpframe import columns
 from dpframe.ledger import platform
 
 HOLD = """
@@ -230,9 +231,7 @@ def test_a_ledger_of_another_format_is_not_altered(tmp_path, capsys):
 
 def test_a_missing_package_is_named(released, tmp_path, capsys, monkeypatch):
     path = written(released, tmp_path, "parquet")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    monkeypatch.setitem(sys.modules, "fastparquet", None)
+    monkeypatch.setattr(columns, "pa", None)
     assert main(["verify", str(path)]) == UNREADABLE
     assert "pyarrow" in shown(capsys.readouterr().err, path)
 

@@ -112,14 +112,15 @@ def test_texts_of_arrow_are_one_unit_where_they_are_equal(
     items = pd.Series([*texts, *missing, "b" * longest, *texts[::-1]], dtype=object)
     column = pd.concat([items[:50].astype(dtype), items[50:].astype(dtype)])[3:]
     expected = items[3:]
-    found = np.empty(len(column), object)
 
     def note(rows, codes, count):
-        places = np.arange(len(column))[rows]
-        for place, code in zip(places, codes.tolist(), strict=True):
-            found[place] = None if code == count else (places[0], code)
+        first = np.arange(len(column))[rows][0]
+        noted = np.empty(len(codes), object)
+        for place, code in enumerate(codes.tolist()):
+            noted[place] = None if code == count else (first, code)
+        return noted
 
-    Units([column])._call(note)
+    found = Units([column])._fill(object, note)
     pairs = set(zip(found.tolist(), expected.tolist(), strict=True))
     assert len(pairs) == len({one for one, _ in pairs}) == len({one for _, one in pairs})
     assert ((None, None) in pairs) != alike

@@ -1,6 +1,5 @@
 """Releases in Parquet files: written only if they read back, with the extra named if it misses."""
 
-import sys
 import warnings
 
 import pandas as pd
@@ -8,6 +7,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import columns
 from dpframe.errors import CertificateError, DPFrameError, QueryError
 
 
@@ -93,8 +93,7 @@ def test_texts_of_two_keys_are_neither(tmp_path):
 
 
 def test_a_missing_package_is_named(released, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setattr(columns, "pa", None)
     with pytest.raises(DPFrameError, match=r"pip install '(dpframe|\.)\[parquet\]'"):
         released.dp.write_parquet(tmp_path / "one.parquet")
 
