@@ -61,7 +61,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
 }
 SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
-_NO_KEYWORDS = {"kind", "within", "publish", "files", "outputs"}
+_NO_KEYWORDS = {"kind", "within", "mechanism", "publish", "files", "outputs"}
 _YAML = (".yaml", ".yml")
 _ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite
@@ -248,6 +248,14 @@ def _options(section: Section, queries: Section, overrides: Overrides) -> dict[s
     }
     if within:
         options["within"] = within
+    mechanisms = {
+        name: query["mechanism"] for name, query in queries.table.items() if "mechanism" in query
+    }
+    if mechanisms:
+        if "mechanism" in options or len(mechanisms) < len(queries.table):
+            reason = "is of this query alone: name one in every query, or one for all in [release]."
+            raise queries.section(next(iter(mechanisms))).error(reason, "mechanism")
+        options["mechanism"] = mechanisms
     options["name"] = section.text("name") if overrides.name is None else overrides.name
     if options["name"] is None:
         example = 'for instance name = "trips {month}", so that no run counts twice'

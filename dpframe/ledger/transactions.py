@@ -21,7 +21,7 @@ from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.ledger.store import Store, store_at
-from dpframe.privacy.amounts import PrivacyLoss, check_loss
+from dpframe.privacy.amounts import check_loss
 
 
 def refuse_repeated(name: str | None, seen: Chain) -> None:
@@ -82,10 +82,11 @@ def _refuse_recorded(release_id: str, seen: Chain) -> None:
         raise errors.AlreadyReleasedError(text, parameter="release_id", value=release_id)
 
 
-def _refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
+def _refuse_outdated(entry: Entry, left: BudgetStatus) -> None:
     """Refuse a share that others made smaller after it was planned."""
-    if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        amount = entry.spend.amount
+    amount = entry.spend.amount
+    left.share(amount)  # which is refused if shares would be above 1
+    if not left.pots.allows_part(entry.loss, left.part_of_rest(amount)):
         reason = f"what share={float(amount):.6g} stands for became less while this release was"
         remedy = "planned, for another one was charged: nothing was charged. Ask again."
         raise BudgetExceededError(f"{reason} {remedy}", parameter="share", value=amount)
@@ -129,7 +130,7 @@ def charge(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
     _refuse_recorded(entry.release_id, seen)
     left = BudgetStatus.of(seen, entry.part)
     if entry.spend.kind == "share":
-        _refuse_outdated(entry, left.share(entry.spend.amount))
+        _refuse_outdated(entry, left)
     if not left.pots.fits(entry.loss):
         raise refusal(left, entry)
     return seen.with_entry(entry)

@@ -18,7 +18,7 @@ from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
-from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
+from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart, recomputed_loss
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.frozen import frozen
@@ -26,10 +26,10 @@ from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.privacy.amounts import float_above
-from dpframe.privacy.gaussian import mu_of_pure
+from dpframe.privacy.amounts import PrivacyLoss, float_above
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
+from dpframe.privacy.together import gaussian_price
 from dpframe.queries.binned import LEVEL
 from dpframe.reporting.cells import (
     MOST_ROWS,
@@ -42,13 +42,17 @@ from dpframe.reporting.cells import (
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
+_CURVE_OF_BOTH = (
+    "delta = p G(epsilon - e) + (1 - p) G(epsilon + e), with e the pure epsilon, "
+    f"p = 1 / (1 + exp(-e)), and G(epsilon) the {_CURVE}"
+)
 
 
 def cost_lines(release: Release) -> list[str]:
     """Say what the worst units move, over the scales of the noise, and what that adds up to."""
     terms = [term for part in release.witness for term in _terms(part)]
-    epsilon = sum(part.alike * float(part.loss.epsilon) for part in release.witness)
-    mu_squared = sum(part.alike * float(part.loss.mu_squared) for part in release.witness)
+    lost = recomputed_loss(release.witness)
+    mu_squared, epsilon = float(lost.mu_squared), float(lost.epsilon)
     lines = terms[:_MOST_TERMS]
     if len(terms) > _MOST_TERMS:
         lines.append(f"and {len(terms) - _MOST_TERMS:,} more, as in the certificate")
@@ -59,7 +63,8 @@ def cost_lines(release: Release) -> list[str]:
         mu = math.sqrt(mu_squared)
         lines.append(f"added up: mu squared = {mu_squared:.6g}, mu = {mu:.6g}")
         if loss.epsilon is not None and loss.delta:
-            solved = f"epsilon = {loss.epsilon:.6g}, which solves {_CURVE}"
+            curve = _CURVE_OF_BOTH if epsilon else _CURVE
+            solved = f"epsilon = {loss.epsilon:.6g}, which solves {curve}"
             lines.append(f"at delta = {loss.delta:g}: {solved}")
     return lines
 
@@ -107,22 +112,19 @@ def loss_of_parts(entries: Sequence[Entry], times: int) -> Guarantee | None:
     ----------
     J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84(1), 2022.
     """
-    epsilon, mu_squared, delta = Fraction(0), Fraction(0), Fraction(0)
-    in_squares = Fraction(0)  # epsilons, as mu squared of the Gaussian noise that is no better
+    lost, mu_squared = PrivacyLoss(), Fraction(0)
     for entry in entries:
         moved = times if entry.part is None else 1
         if entry.loss.delta and moved > 1:
             return None
-        pure = moved * entry.loss.epsilon
-        epsilon += pure
-        mu_squared += moved**2 * entry.loss.mu_squared
-        delta += entry.loss.delta
-        in_squares += Fraction(mu_of_pure(pure)) ** 2 if pure else 0
-    if not mu_squared:
-        return Guarantee(epsilon=float_above(epsilon), delta=float_above(delta))
-    root = math.sqrt(float_above(mu_squared + in_squares))
-    mu = math.nextafter(root, math.inf)
-    return Guarantee(mu=mu, extra_delta=float_above(delta))
+        epsilon, of_gaussian, delta = entry.loss.parts
+        own = PrivacyLoss(moved * epsilon, moved**2 * of_gaussian, delta)
+        lost += own
+        mu_squared += gaussian_price(own)
+    extra = float_above(lost.delta)
+    if not lost.mu_squared:
+        return Guarantee(epsilon=float_above(lost.epsilon), delta=extra)
+    return Guarantee(mu=PrivacyLoss(mu_squared=mu_squared).mu, extra_delta=extra)
 
 
 def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
