@@ -53,6 +53,8 @@ class NoisyDesign:
         Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
     mechanism
         Name of the mechanism that plans so.
+    moved
+        How far it moves at its relative scales, if that is known.
     """
 
     workload: Workload
@@ -60,6 +62,7 @@ class NoisyDesign:
     law: Law
     scales: tuple[float, ...]
     mechanism: str = ""
+    moved: Fraction | None = None
 
     @cached_property
     def needs(self) -> list[Need]:
@@ -190,7 +193,7 @@ def _sketch(
         except CalibrationError as error:  # another design may still do
             refusals.append(error)
         else:
-            sketches.append(NoisyDesign(workload, design, law, scales, mechanism))
+            sketches.append(NoisyDesign(workload, design, law, scales, mechanism, moved))
     if refusals and not sketches:
         raise refusals[0]
     if len(sketches) < 2:  # noqa: PLR2004
@@ -211,7 +214,8 @@ def calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
 
 
 def _calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
-    return replace(noisy, scales=scale_design(noisy.design, noisy.law, allowed, exact=True))
+    how = noisy.design, noisy.law, allowed
+    return replace(noisy, scales=scale_design(*how, exact=True, moved=noisy.moved))
 
 
 _Made = TypeVar("_Made")

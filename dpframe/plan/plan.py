@@ -485,10 +485,15 @@ class _Sharing:
         measured = next(iter(tables.values())).measured
         is_free, allowed = self.planning.is_free, self.allowed * part
         beside = not is_free and len(self.planning.joining.tables) > 1
-        made, refusals = [], []
+        made, refusals, tried = [], [], set[object]()
         for name in self.names:
-            if is_free and self.planning.allowance.epsilon * part < MECHANISMS[name].least_epsilon:
-                continue
+            mechanism = MECHANISMS[name]
+            if is_free:
+                ways = mechanism.law, mechanism.planners(measured.workload)
+                too_little = self.planning.allowance.epsilon * part < mechanism.least_epsilon
+                if too_little or ways in tried:
+                    continue
+                tried.add(ways)
             try:
                 noisy = sketch(name, measured.workload, allowed, beside=beside)
             except CalibrationError as error:  # another mechanism may still do
