@@ -35,9 +35,20 @@ from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.discovery import discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
-from dpframe.queries.of_columns import corr, count, cov, mean, rate, slope, std, sum, units, var
+from dpframe.queries.of_columns import (
+    corr,
+    count,
+    cov,
+    mean,
+    rate,
+    regression,
+    slope,
+    std,
+    sum,
+    units,
+    var,
+)
 from dpframe.queries.query import Query
-from dpframe.queries.regression import regression
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
 from dpframe.steps.denoise import consistent, denoise

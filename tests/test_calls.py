@@ -130,7 +130,7 @@ def test_nothing_is_charged_for_a_call_that_is_wrong(frame, ask, words):
 
 def test_outputs_of_aggregate_may_be_called_like_a_keyword_with_a_letter_more(frame):
     query = dpf.aggregate("zone", keys_=dpf.count(), notes=dpf.sum("fare"))
-    assert list(query.queries) == ["keys_", "notes"]
+    assert [output.name for output in query.outputs] == ["keys_", "notes"]
     with pytest.raises(QueryError, match=r"visits must be dpf\.count\(\)"):
         dpf.aggregate("zone", visits=3)
     assert "epsilon" in NOT_OUTPUTS

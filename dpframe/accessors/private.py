@@ -43,6 +43,7 @@ from dpframe.options import (
     GivenBounds,
     Keys,
     KnownRows,
+    Mechanisms,
     Other,
     Usefulness,
     Within,
@@ -50,7 +51,7 @@ from dpframe.options import (
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_call, public_calls
-from dpframe.queries import binned, of_columns, regression
+from dpframe.queries import binned, of_columns
 from dpframe.queries.aggregate import AskedPart, aggregate
 from dpframe.queries.binned import QUARTILES, Quantiles
 from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
@@ -372,7 +373,7 @@ class PrivateAccessor:
 
         Example: `df.dp.regression("tip", ["fare"], epsilon=1)`.
         """
-        return self._release(regression.regression, locals())
+        return self._release(of_columns.regression, locals())
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, *,
@@ -439,7 +440,7 @@ class PrivateAccessor:
         self, query: Mapping[str, Query], *,
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
-        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        mechanism: Mechanisms = "auto", privacy_unit: EachRow | None = None,
         within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
@@ -449,7 +450,7 @@ class PrivateAccessor:
         self, query: Request, *,
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
-        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        mechanism: Mechanisms = "auto", privacy_unit: EachRow | None = None,
         within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
@@ -464,7 +465,7 @@ class PrivateAccessor:
         self, query: Request, *,
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
-        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        mechanism: Mechanisms = "auto", privacy_unit: EachRow | None = None,
         within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         denoise: DenoiserName | None = None, graph: object = None,
     ) -> ReleasePlan:  # fmt: skip

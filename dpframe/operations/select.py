@@ -46,6 +46,7 @@ from dpframe.privacy.selection import (
 from dpframe.queries.binned import LEVEL, MOST_BINS, Quantile, check_selectable, intervals_between
 from dpframe.queries.binned import bins_of as bins_asked
 from dpframe.queries.edges import Grid, edges_of
+from dpframe.queries.query import Bins
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 
 _SELECTED = (
@@ -62,7 +63,7 @@ _PARTS_OF_ENDS = 1024  # values outside of the bounds are in the first and last 
 
 
 @frozen(eq=False)
-class Bins:
+class SelectableBins:
     """What is selected among.
 
     Parameters
@@ -101,7 +102,7 @@ class SelectedQuantiles(Operation):
     query: Quantile
     groups: Cells
     column: OutputColumn
-    bins: Bins
+    bins: SelectableBins
     selection: Selection
 
     @property
@@ -296,19 +297,20 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
     raise CalibrationError.about("epsilon", rule, float(spend.amount), "Give epsilon > 0.")
 
 
-def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
+def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> SelectableBins:
     """Cut what is between the bounds into bins, and say which value each stands for."""
     if column.ticks is not None:
         raise no_numbers("quantile", "column", column.column)
     bounds = cast(tuple[float, float], column.values[0][2])  # times have ticks
     grid = Grid.for_bounds(*bounds, integer=integer, bits=_BITS_OF_INTEGERS)
     whole = integer and grid.exponent == 0
-    wanted = MOST_BINS if query.bins is None else query.bins
+    wanted = MOST_BINS if query.edges is None else query.edges
     if query.candidates is not None:
         intervals, values = _around(query.candidates, bounds, whole=whole)
     elif not isinstance(wanted, int):
-        given = cast(BinAxis, bins_asked(query.to_measure, bounds, integer=integer)).keys
-        intervals, values = given, _middles_within(given, bounds, grid if whole else None)
+        adjacent = Bins(query.column, wanted, clipped=True)
+        intervals = cast(BinAxis, bins_asked(adjacent, bounds, integer=integer)).keys
+        values = _middles_within(intervals, bounds, grid if whole else None)
     elif whole:
         intervals, values = _of_integers(grid, wanted)
     else:
@@ -321,7 +323,7 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     parts = np.full(number, max(_PARTS // number, 1) if several else 1, np.int64)
     if several:
         parts[[0, -1]] = np.maximum(parts[[0, -1]], _PARTS_OF_ENDS)
-    return Bins(axis, values, parts)
+    return SelectableBins(axis, values, parts)
 
 
 def _around(

@@ -30,9 +30,8 @@ from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.binned import Histogram
 from dpframe.queries.edges import check_bins
-from dpframe.queries.query import Query
+from dpframe.queries.query import Bins, OutputSpec, Query
 from dpframe.queries.suggestions import (
     LARGEST,
     MOST_LARGEST,
@@ -285,7 +284,7 @@ _UNIT = 2.0**32  # bounds of this size have whole numbers as their grid, of inte
 
 def plan_bounds(
     declaration: Declaration, search: BoundSearch, spend: Spend
-) -> tuple[Histogram, BoundErrors]:
+) -> tuple[Query, BoundErrors]:
     """Say which histogram to release, and what is public about the errors that bounds leave.
 
     Raises
@@ -295,14 +294,14 @@ def plan_bounds(
     """
     query, ends = _bins_of(declaration, search)
     later = search.query
+    (output,) = later.outputs
     amounts = _amounts(search.planned, spend, declaration)
     powers = search.within is None
 
     @cache  # with a ratio of powers of two, many pairs have one plan
     def error_within(low: float, high: float) -> float:
-        plan = _plan_later(
-            replace(later, bounds={search.column: (low, high)}), declaration, amounts
-        )
+        bounded = replace(output, bounds={search.column: (low, high)})
+        plan = _plan_later(replace(later, outputs=(bounded,)), declaration, amounts)
         table = plan.tables[SINGLE]
         return mean_error(plan.predictions(table)[0].std_error) * table.outputs[0].step
 
@@ -315,12 +314,12 @@ def plan_bounds(
         return error_within(float(low / factor), float(high / factor)) * factor
 
     noise = np.array([[error(low, high) for high in ends] for low in ends])
-    groups, is_mean = cells_of(later, declaration).size, later.outputs[0].form.is_mean
+    groups, is_mean = cells_of(later, declaration).size, output.form.is_mean
     errors = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
     return query, errors
 
 
-def _bins_of(declaration: Declaration, search: BoundSearch) -> tuple[Histogram, np.ndarray]:
+def _bins_of(declaration: Declaration, search: BoundSearch) -> tuple[Query, np.ndarray]:
     """Say in which bins values are counted, and the candidates for bounds."""
     facts = declaration.column(search.column)
     if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
@@ -329,5 +328,10 @@ def _bins_of(declaration: Declaration, search: BoundSearch) -> tuple[Histogram, 
         raise QueryError.about("column", rule, search.column, way)
     ends = search.ends(integer=facts.integer)
     edges = check_bins(search.column, [-np.inf, *ends, np.inf])
-    where = search.query.where
-    return Histogram((), where, column=search.column, bins=edges), ends
+    histogram = Query(
+        where=search.query.where,
+        outputs=(OutputSpec("count", "count"),),
+        subject=f"histogram of {search.column}",
+        bins=Bins(search.column, edges),
+    )
+    return histogram, ends

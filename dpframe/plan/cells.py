@@ -17,8 +17,8 @@ from dpframe.declaration.kinds import check_keys, check_nesting, wrong_keys
 from dpframe.errors import DeclarationError, QueryError, a_type, quote
 from dpframe.plan.columns import no_bounds
 from dpframe.privacy.amounts import as_float
-from dpframe.queries.binned import bins_of, bounds_of_bins
-from dpframe.queries.query import Query
+from dpframe.queries.binned import bins_of
+from dpframe.queries.query import Bins, Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 from dpframe.strategies.base import PublicRows
 from dpframe.strategies.domain import largest_sets
@@ -50,8 +50,8 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = _declared_combinations(query, cells, known)
     if query.margins:
         cells = _in_margins(query, cells)
-    if query.binned:
-        cells = with_inner(cells, _bins_of(query, declaration))
+    if query.bins is not None:
+        cells = with_inner(cells, _bins_of(query.bins, declaration))
     if cells.size > MOST_GROUPS:
         rule = f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}"
         way = "Name the combinations wanted: keys=frame with one column per name in by."
@@ -219,15 +219,13 @@ def _check_possible(query: Query, cells: Cells) -> Cells:
     return cells
 
 
-def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
+def _bins_of(bins: Bins, declaration: Declaration) -> BinAxis:
     """Return the bins that a query makes, perhaps between the bounds of their column."""
-    (label,) = query.binned
-    given = bounds_of_bins(query)
-    facts = declaration.with_facts(bounds=given, source="call").column(label)
-    found = bins_of(query, facts.bounds, integer=facts.integer)
-    if found is None:
-        raise no_bounds(label, ", or give edges: bins=[...]")
-    return found
+    facts = declaration.with_facts(bounds=bins.bounds, source="call").column(bins.column)
+    axis = bins_of(bins, facts.bounds, integer=facts.integer)
+    if axis is None:
+        raise no_bounds(bins.column, ", or give edges: bins=[...]")
+    return axis
 
 
 def with_inner(cells: Cells, axis: Axis) -> Cells:

@@ -13,7 +13,7 @@ from dpframe.errors import of_query
 from dpframe.frozen import frozen
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.sensitivity import Reach
-from dpframe.queries.aggregate import Joint
+from dpframe.queries.aggregate import join_queries
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, Cells
 from dpframe.strategies.characters import worth_joining
@@ -75,6 +75,12 @@ class Joining:
             with of_query(name):
                 tables[name] = _link_margins(tables_of(name, query, declaration), declaration)
         return cls(declaration, queries, tables, apart)
+
+    def only(self, names: Sequence[Hashable]) -> "Joining":
+        """Return some of the queries."""
+        queries = {name: self.queries[name] for name in names}
+        tables = {name: self.tables[name] for name in names}
+        return Joining(self.declaration, queries, tables, self.apart)
 
     @property
     def all_tables(self) -> NamedTables:
@@ -208,14 +214,8 @@ def _place_axis(axes: list[Axis], axis: Axis) -> int:
 
 def _joint_of(tables: Sequence[Table], declaration: Declaration) -> Table:
     """Resolve the query that asks for several tables of the same groups at once."""
-    first = tables[0]
-    parts = tuple(table.query for table in tables)
-    asked = first.query
-    query = Joint(
-        asked.by, declaration.part_condition, asked.keys,
-        parts=parts, cuts=asked.cuts, other=asked.other,
-    )  # fmt: skip
-    return table_of(query, declaration, first.cells)
+    query = join_queries([table.query for table in tables], declaration.part_condition)
+    return table_of(query, declaration, tables[0].cells)
 
 
 def _may_join(table: Table) -> bool:

@@ -1,169 +1,73 @@
 """Queries for several outputs by the same groups, checked to fit together."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import field, replace
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.context import cached_property
 from dpframe.errors import QueryError
-from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, Keys, Objective, Other
-from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.privacy.neighbors import NO_CAPS
 from dpframe.public import nearest, no_such_keyword, public_call
 from dpframe.queries import reading
 from dpframe.queries.binned import Quantile
 from dpframe.queries.conditions import equals_itself
-from dpframe.queries.of_columns import (
-    Count,
-    OfColumns,
-    Rate,
-    UnitCount,
-    mean,
-    read_options,
-    std,
-    var,
-)
+from dpframe.queries.of_columns import count, mean, read_options, std, var
 from dpframe.queries.of_columns import sum as sum_of
-from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
+from dpframe.queries.query import AggregatePart, Query
 from dpframe.queries.where import Condition
 
-_Key = TypeVar("_Key")
-_Value_co = TypeVar("_Value_co", covariant=True)
+
+def outputs_of(queries: Mapping[str, Query]) -> dict[str, Any]:
+    """Return one column per query, and the condition that all queries have, if they have one."""
+    conditions = {part.where for part in queries.values()}
+    alike = len(conditions) == 1
+    specs = [
+        replace(spec, name=name, where=None if alike else part.where, weight=part.weight)
+        for name, part in queries.items()
+        for spec in part.outputs
+    ]
+    means = {(spec.column, spec.where) for spec in specs if spec.form.is_mean and spec.of_column}
+    # sums stay whole numbers; means alone are read off the integers of the variance
+    summed = {spec.column for spec in specs if spec.is_sum}
+    fine = {spec.column for spec in specs if spec.form.is_fine} - summed
+    outputs = tuple(
+        replace(
+            spec,
+            averaged=spec.is_sum and (spec.column, spec.where) in means,
+            fine=spec.column in fine and not spec.others,
+        )
+        for spec in specs
+    )
+    return {"outputs": outputs, "shared": conditions.pop() if alike else None}
 
 
-class View(Mapping[_Key, _Value_co]):
-    """A mapping that cannot be written to; `types.MappingProxyType` cannot be pickled.
+def join_queries(parts: Sequence[Query], part: Condition | None) -> Query:
+    """Ask for queries of the same groups as one, though their answers are apart.
 
     Parameters
     ----------
-    of
-        What is in it.
-
-    Examples
-    --------
-    >>> import copy
-    >>> copy.deepcopy(View({"a": 1}))
-    {'a': 1}
+    parts
+        The queries.
+    part
+        The condition on the part of the data, where that is all that their conditions share.
     """
+    first = parts[0]
+    condition, *others = {query.condition for query in parts}
+    outputs = tuple(
+        replace(spec, where=Condition.all_of(query.condition, spec.where)) if others else spec
+        for query in parts
+        for spec in query.outputs
+    )
+    subject = "; ".join(query.subject for query in parts)
+    where = part if others else condition
+    return replace(first, where=where, shared=None, outputs=outputs, subject=subject, weight=1.0)
 
-    def __init__(self, of: Mapping[_Key, _Value_co]) -> None:
-        self._of = dict(of)
-
-    def __getitem__(self, key: _Key) -> _Value_co:
-        return self._of[key]
-
-    def __iter__(self) -> Iterator[_Key]:
-        return iter(self._of)
-
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def __repr__(self) -> str:
-        return repr(self._of)
-
-
-@frozen(eq=False)
-class Aggregate(Query):
-    """Several outputs by the same groups, measured together."""
-
-    queries: Mapping[str, Query] = field(default_factory=dict)
-    options: QueryOptions = NO_OPTIONS
-
-    @cached_property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column per query, under its own condition unless all have the same."""
-        shared = self._shared_condition
-        specs = [
-            replace(
-                specs,
-                name=name,
-                where=None if shared is not None else part.where,
-                weight=part.weight,
-            )
-            for name, part in self.queries.items()
-            for specs in part.outputs
-        ]
-        means = {
-            (spec.column, spec.where) for spec in specs if spec.form.is_mean and spec.of_column
-        }
-        # sums stay whole numbers; means alone are read off the integers of the variance
-        summed = {spec.column for spec in specs if spec.is_sum}
-        fine = {spec.column for spec in specs if spec.form.is_fine} - summed
-        return tuple(
-            replace(
-                spec,
-                averaged=spec.is_sum and (spec.column, spec.where) in means,
-                fine=spec.column in fine and not spec.others,
-            )
-            for spec in specs
-        )
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        return ", ".join(f"{name}: {part.words}" for name, part in self.queries.items())
-
-    @property
-    def condition(self) -> Condition | None:
-        """The condition on all rows: a row that no output counts is left out as a whole."""
-        return Condition.all_of(self.where, self._shared_condition)
-
-    @property
-    def _shared_condition(self) -> Condition | None:
-        """The condition that all queries have."""
-        conditions = {part.where for part in self.queries.values()}
-        return conditions.pop() if len(conditions) == 1 else None
-
-
-@frozen(eq=False)
-class Joint(Query):
-    """Queries of the same groups that are measured as one, though their answers are apart."""
-
-    parts: tuple[Query, ...] = field(kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """The columns of all queries, under the conditions of these unless all have the same."""
-        shared = len(self._conditions) == 1
-        return tuple(
-            spec if shared else replace(spec, where=Condition.all_of(part.condition, spec.where))
-            for part in self.parts
-            for spec in part.outputs
-        )
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        return "; ".join(part.subject for part in self.parts)
-
-    @property
-    def condition(self) -> Condition | None:
-        """The condition that all queries have, or that of the part alone."""
-        (condition, *others) = self._conditions
-        return self.where if others else condition
-
-    @property
-    def binning(self) -> Query:
-        """The query whose bins are groups: all queries have these."""
-        return self.parts[0].binning
-
-    def caps(self, declared: Caps) -> Caps:
-        """Return what is kept of a unit: the same for all queries."""
-        return self.parts[0].caps(declared)
-
-    @property
-    def _conditions(self) -> set[Condition | None]:
-        return {part.condition for part in self.parts}
-
-
-AggregatePart: TypeAlias = Count | Rate | OfColumns
-"""A query that can be one output of several."""
 
 AskedPart: TypeAlias = AggregatePart | tuple[Hashable, str]
-"""The same, also as pandas names it: a column, and what is asked of it."""
+"""One output of several, also as pandas names it: a column, and what is asked of it."""
 
 NOT_OUTPUTS = tuple(
     "by where keys other max_rows max_groups max_rows_per_group epsilon delta mu rho share "
@@ -191,7 +95,7 @@ def aggregate(
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     n_weight: float = 0.0, objective: Objective = "total", other: Other = None,
     **queries: AskedPart,
-) -> Aggregate:  # fmt: skip
+) -> Query:  # fmt: skip
     """Describe several outputs by the same groups, one column each.
 
     Parameters
@@ -214,8 +118,8 @@ def aggregate(
     Examples
     --------
     >>> import dpframe as dpf
-    >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
-    ['fare', 'n']
+    >>> aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).words
+    'n: count, fare: sum of fare by zone'
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = reading.groups_of(by, rows)
@@ -228,12 +132,13 @@ def aggregate(
         check_part(name, query, groups["by"])
     check_weights(outputs, "aggregate")
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(**groups, queries=View(outputs), options=options)
+    subject = ", ".join(f"{name}: {part.words}" for name, part in outputs.items())
+    return Query(**groups, **outputs_of(outputs), subject=subject, options=options)
 
 
 _NAMED: Mapping[str, Callable[[Hashable], Query]] = {
-    "size": lambda _: Count(),
-    "count": lambda column: Count(where=equals_itself(str(column))),
+    "size": lambda _: count(),
+    "count": lambda column: replace(count(), where=equals_itself(str(column))),
     "sum": sum_of,
     "mean": mean,
     "var": var,
@@ -300,7 +205,7 @@ def check_part(
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError.about("name", "of an output must be a valid Unicode text", name)
-    if isinstance(query, UnitCount):
+    if isinstance(query, Query) and query.counts_units:
         reason = f"counts units, and the outputs of {called} add up rows that caps may drop."
         both = f"release({{{name!r}: dpf.units(by=...), 'rows': dpf.{called}(...)}})"
         raise QueryError(f"{name}= {reason} Ask for both at once: {both}.", parameter=name)
@@ -313,7 +218,8 @@ def check_part(
         if isinstance(query, Quantile):
             both = f"{{{name!r}: dpf.quantile('column', 0.5, by=...), 'rows': dpf.{called}(...)}}"
             others = f"Ask for both at once: release({both})."
-        raise QueryError.about(name, f"must be {_KINDS[called]}", query, others)
+        shown = query.words if isinstance(query, Query) else query
+        raise QueryError.about(name, f"must be {_KINDS[called]}", shown, others)
     columns = [spec.column for spec in query.outputs]
     if reason := _why_not(query, by, called):
         raise QueryError(f"{name}= {reason}", parameter=name)

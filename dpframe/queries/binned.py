@@ -28,7 +28,7 @@ from dpframe.queries.edges import (
     microseconds,
     whole_bins,
 )
-from dpframe.queries.query import OutputSpec, Query, ReadOff, weighted_words
+from dpframe.queries.query import Bins, OutputSpec, Query, ReadOff, weighted_words
 from dpframe.queries.reading import binned_groups_of, bounds_of, check_whole, weights_of
 from dpframe.queries.tasks import BinAxis
 from dpframe.strategies.ordered import Window
@@ -41,42 +41,13 @@ _FAR = 2**53  # whole numbers up to here are floats
 _Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 
 
-@frozen(eq=False)
-class Histogram(Query):
-    """The number of rows per bin of a numeric column, by group."""
-
-    column: Hashable = field(kw_only=True)
-    bins: pd.IntervalIndex | int = field(kw_only=True)
-    weights: Hashable = field(default=None, kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("count", "count", weights=self.weights),)
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        return weighted_words(f"histogram of {self.column}", self.weights)
-
-    @property
-    def binned(self) -> tuple[Hashable, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
-    def bin_axis(self) -> BinAxis | None:
-        """The bins, if they were given."""
-        return None if isinstance(self.bins, int) else BinAxis(self.column, self.bins)
-
-
 @public_call
 def histogram(
     column: Hashable, bins: object, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, weights: Hashable = None,
-) -> Histogram:  # fmt: skip
+) -> Query:  # fmt: skip
     """Describe the number of rows per bin of a numeric column, by group.
 
     Parameters
@@ -107,87 +78,23 @@ def histogram(
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = binned_groups_of(column, by, rows)
-    bins = check_number_or_bins(column, bins)
-    return Histogram(**groups, bins=bins, weights=weights_of(weights))
+    binned = Bins(column, check_number_or_bins(column, bins))
+    weights = weights_of(weights)
+    outputs = (OutputSpec("count", "count", weights=weights),)
+    subject = weighted_words(f"histogram of {column}", weights)
+    return Query(**groups, outputs=outputs, subject=subject, bins=binned)
 
 
-@frozen(eq=False)
-class Ranges(Query):
-    """The number of rows per bin of a bounded column, by group, for sums over ranges of bins.
-
-    Parameters
-    ----------
-    column
-        The column.
-    bins
-        Adjacent bins; or how many of equal widths there are to be between the bounds.
-    bounds
-        Bounds that were given in the call.
-    window
-        Which sums over adjacent bins matter.
-    read
-        Quantiles to be read off what is released, in place of it.
-    """
-
-    column: Hashable = field(kw_only=True)
-    bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
-    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
-    window: Window = field(default=None, kw_only=True)
-    read: ReadOff | None = field(default=None, kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column; where quantiles are read off it, previews alone show its name."""
-        name = "count"
-        while self.read is not None and name in self.levels:
-            name = f"{name}_"
-        return (OutputSpec(name, "count"),)
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        if self.read is not None:
-            return self.read.subject
-        match self.window:
-            case None:
-                return f"ranges of {self.column}"
-            case "expanding":
-                return f"cumulative ranges of {self.column}"
-            case int():
-                return f"ranges of {self.column} over {self.window:,} bins"
-            case _:
-                assert_never(self.window)
-
-    ranges = True
-
-    @property
-    def binned(self) -> tuple[Hashable, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
-    def bin_axis(self) -> BinAxis | None:
-        """The bins, if they were given."""
-        if isinstance(self.bins, int):
-            return None
-        return BinAxis(self.column, self.bins.rename(self.column), clipped=True)
-
-
-def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
-    """Return bounds of a column in bins that were given in the call, by column."""
-    return query.bounds if isinstance(query, Ranges) else {}
-
-
-def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
-    """Return the bins of a query; `None` where bounds are needed, and there are none.
+def bins_of(bins: Bins, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
+    """Return the groups that bins are; `None` where bounds are needed, and there are none.
 
     Where a column of integers has no more of them than there would be bins of equal widths, k is in
     the bin (k - 1, k]. Edges are whole numbers only if values are.
 
     Parameters
     ----------
-    query
-        A query about bins.
+    bins
+        What was asked.
     bounds, integer
         The bounds of the column, if they are known, and whether it is declared to hold integers.
 
@@ -196,21 +103,17 @@ def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis |
     QueryError
         If the bins do not fit the bounds.
     """
-    binning = query.binning
-    if not isinstance(binning, Histogram | Ranges):
-        return binning.bin_axis
-    bins, column = binning.bins, binning.column
-    clipped = isinstance(binning, Ranges)
-    if isinstance(bins, int):
+    edges, column = bins.edges, bins.column
+    if isinstance(edges, int):
         if bounds is None:
             return None
-        bins = intervals_between(column, bounds, bins, integer=integer)
-    elif clipped:
-        _check_covered(column, bins, bounds)
-        bins = whole_bins(bins) if integer else _in_floats(bins)
+        edges = intervals_between(column, bounds, edges, integer=integer)
+    elif bins.clipped:
+        _check_covered(column, edges, bounds)
+        edges = whole_bins(edges) if integer else _in_floats(edges)
     elif integer:
-        bins = whole_bins(bins)
-    return BinAxis(column, bins.rename(column), clipped)
+        edges = whole_bins(edges)
+    return BinAxis(column, edges.rename(column), bins.clipped)
 
 
 def check_number_or_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
@@ -319,7 +222,7 @@ def ranges(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, bounds: GivenBounds = None, window: Window = None,
-) -> Ranges:  # fmt: skip
+) -> Query:  # fmt: skip
     """Describe the number of rows in ranges of a bounded column, by group.
 
     The release has one number per group and bin, as `histogram`, measured so that sums over
@@ -372,10 +275,20 @@ def ranges(
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
     groups = binned_groups_of(column, by, rows)
-    bins = check_range_bins(column, bins)
-    return Ranges(
-        **groups, bins=bins, bounds=bounds_of((column,), bounds), window=_window_of(window, bins)
-    )
+    edges = check_range_bins(column, bins)
+    binned = Bins(column, edges, bounds_of((column,), bounds), clipped=True)
+    window = _window_of(window, edges)
+    match window:
+        case None:
+            subject = f"ranges of {column}"
+        case "expanding":
+            subject = f"cumulative ranges of {column}"
+        case int():
+            subject = f"ranges of {column} over {window:,} bins"
+        case _:
+            assert_never(window)
+    outputs = (OutputSpec("count", "count"),)
+    return Query(**groups, outputs=outputs, subject=subject, bins=binned, window=window)
 
 
 def _window_of(window: object, bins: pd.IntervalIndex | int) -> Window:
@@ -410,27 +323,11 @@ class Quantile(Query):
     column: Hashable = field(kw_only=True)
     quantiles: tuple[Fraction, ...] = field(kw_only=True)
     bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
-    bins: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
+    edges: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
     candidates: tuple[float, ...] | None = field(default=None, kw_only=True)
     level: float = field(default=0.95, kw_only=True)
     simultaneous: bool = field(default=False, kw_only=True)
     scalar: bool = field(default=False, kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column, of all quantiles."""
-        return (OutputSpec(self.column, "quantile", self.column, bounds=self.bounds),)
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        several = "quantile" if len(self.quantiles) == 1 else "quantiles"
-        number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
-        bins = "" if number is None else f" in {number:,} bins"
-        if self.candidates is not None:
-            bins = f" among {len(self.candidates):,} values"
-        levels = ", ".join(f"{float(quantile):.6g}" for quantile in self.quantiles)
-        return f"{several} {levels} of {self.column}{bins}"
 
     @property
     def levels(self) -> set[Hashable]:
@@ -438,26 +335,24 @@ class Quantile(Query):
         return super().levels if self.scalar else {*super().levels, LEVEL}
 
     @property
-    def to_measure(self) -> Ranges:
+    def to_measure(self) -> Query:
         """Numbers of rows in ranges, which quantiles are read off.
 
-        Examples
-        --------
-        >>> import dpframe as dpf
-        >>> dpf.quantile("fare", [0.5]).to_measure.outputs[0].name
-        'count'
+        They are selected instead where the mechanism says so.
         """
-        bins = BINS if self.bins is None else self.bins
+        edges = BINS if self.edges is None else self.edges
         quantiles = tuple(map(float, self.quantiles))
-        read = ReadOff(self.subject, quantiles, self.level, self.simultaneous, self.scalar)
-        return Ranges(
+        name = "count"  # which previews alone show
+        while name in (*self.by, self.column):
+            name = f"{name}_"
+        return Query(
             self.by,
             self.where,
             self.keys,
-            column=self.column,
-            bins=bins,
-            bounds=self.bounds,
-            read=read,
+            outputs=(OutputSpec(name, "count"),),
+            subject=self.subject,
+            bins=Bins(self.column, edges, self.bounds, clipped=True),
+            read=ReadOff(quantiles, self.level, self.simultaneous, self.scalar),
             limits=self.limits,
             weight=self.weight,
             cuts=self.cuts,
@@ -480,8 +375,7 @@ def check_selectable(query: Quantile) -> None:
     if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
         rule = "must have at most six decimals to be selected, or be fractions of few parts"
         raise QueryError.about("q", rule, list(map(float, query.quantiles)))
-    bins = query.bins
-    number = bins if isinstance(bins, int | None) else len(bins)
+    number = _number(query.edges)
     if number is not None and not 2 <= number <= _LARGEST_BINS:  # noqa: PLR2004
         rule = f"must be from 2 to {_LARGEST_BINS:,} to select among"
         raise QueryError.about("bins", rule, number, "They lie between the bounds.")
@@ -503,16 +397,43 @@ def describe_quantiles(
     if bins is not None and candidates is not None:
         reason = "candidates= are the values to select among, and bins= are ranges of values:"
         raise QueryError(f"{reason} give one of the two.", parameter="candidates")
+    quantiles, by_column = read_quantiles(q), bounds_of((column,), bounds)
+    edges = None if bins is None else check_range_bins(column, bins)
+    values = None if candidates is None else _read_candidates(column, candidates)
     return Quantile(
         **groups,
-        quantiles=read_quantiles(q),
-        bounds=bounds_of((column,), bounds),
-        bins=None if bins is None else check_range_bins(column, bins),
-        candidates=None if candidates is None else _read_candidates(column, candidates),
+        outputs=(OutputSpec(column, "quantile", column, bounds=by_column),),
+        subject=_subject(column, quantiles, edges, values),
+        column=column,
+        quantiles=quantiles,
+        bounds=by_column,
+        edges=edges,
+        candidates=values,
         level=check_level(level),
         simultaneous=bool(simultaneous),
         scalar=is_scalar(q),
     )
+
+
+def _subject(
+    column: Hashable,
+    quantiles: Sequence[Fraction],
+    edges: pd.IntervalIndex | int | None,
+    values: Sequence[float] | None,
+) -> str:
+    """Say which quantiles are asked for, and among what."""
+    several = "quantile" if len(quantiles) == 1 else "quantiles"
+    number = _number(edges)
+    among = "" if number is None else f" in {number:,} bins"
+    if values is not None:
+        among = f" among {len(values):,} values"
+    levels = ", ".join(f"{float(quantile):.6g}" for quantile in quantiles)
+    return f"{several} {levels} of {column}{among}"
+
+
+def _number(edges: pd.IntervalIndex | int | None) -> int | None:
+    """Return how many bins there are, if that was said."""
+    return edges if isinstance(edges, int | None) else len(edges)
 
 
 def _read_candidates(column: Hashable, candidates: object) -> tuple[float, ...]:

@@ -88,7 +88,7 @@ def cut(column: Hashable, edges: object, *, right: bool = True, labels: object =
     {'[0, 18]': 2, '(18, 65]': 1, '(65, 120]': 1}
     """
     check_flag("right", right)
-    _check_column(column)
+    check_column("column", column)
     bins = check_bins(column, edges, "right" if right else "left")
     given = list(edges) if isinstance(edges, Iterable) else []
     texts = _texts(bins if isinstance(edges, pd.IntervalIndex) else given, right=right)
@@ -96,9 +96,10 @@ def cut(column: Hashable, edges: object, *, right: bool = True, labels: object =
     return Cut(column, bins, pd.Index(keys, name=column, tupleize_cols=False))
 
 
-def _check_column(column: object) -> None:
-    if not is_label(column):
-        raise QueryError.about("column", "must be the label of one column", column)
+def check_column(name: str, label: object) -> None:
+    """Check the label of a column."""
+    if not is_label(label):
+        raise QueryError.about(name, "must be the label of one column", label)
 
 
 def _texts(edges: Any, *, right: bool) -> list[str]:
@@ -156,7 +157,7 @@ def period(column: Hashable, freq: str, first: object, last: object) -> Cut:
     >>> released["count"].to_dict()  # hardly any noise
     {Period('2024-01', 'M'): 1, Period('2024-02', 'M'): 1}
     """
-    _check_column(column)
+    check_column("column", column)
     if not isinstance(freq, str) or freq.partition("-")[0] not in _FREQUENCIES:
         listed = ", ".join(map(repr, _FREQUENCIES))
         raise QueryError.about("freq", f"must be one of {listed}", freq)

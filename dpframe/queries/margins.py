@@ -14,16 +14,9 @@ from dpframe.options import ChosenRows, Columns, Keys, Other
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
-from dpframe.queries.aggregate import (
-    Aggregate,
-    AskedPart,
-    View,
-    check_part,
-    check_weights,
-    read_outputs,
-)
+from dpframe.queries.aggregate import AskedPart, check_part, check_weights, outputs_of, read_outputs
 from dpframe.queries.groups import check_other, split_groups
-from dpframe.queries.of_columns import Count
+from dpframe.queries.of_columns import count
 from dpframe.queries.query import Query
 from dpframe.queries.reading import (
     check_whole,
@@ -39,16 +32,18 @@ _IN_EVERY_TABLE = "margins count a row in one cell of every table, so that"
 
 
 @frozen(eq=False)
-class _Margin(Aggregate):
-    """A table by some columns."""
+class Margins(Query):
+    """Tables by some sets of columns, or one of these tables.
 
-    @property
-    def subject(self) -> str:
-        """What is computed; an output whose name says no more than its query stands for both."""
-        return ", ".join(
-            part.words if part.words == name else f"{name}: {part.words}"
-            for name, part in self.queries.items()
-        )
+    Parameters
+    ----------
+    tables
+        The sets of columns, each in the order of `by`; none: it is one table.
+    """
+
+    tables: tuple[tuple[Hashable, ...], ...] = field(default=(), kw_only=True)
+
+    groups_named_by = "columns"
 
     def caps(self, declared: Caps) -> Caps:
         """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
@@ -56,57 +51,31 @@ class _Margin(Aggregate):
         Raises
         ------
         QueryError
-            If other caps are given, or declared and not replaced by `max_rows` in the call.
+            If other caps are declared, and not replaced by `max_rows` in the call.
         """
-        limits_of_query = self.limits
-        caps = limits_of_query if limits_of_query.rows else declared
-        limits = replace(NO_CAPS, groups=caps.groups, rows_per_group=caps.rows_per_group)
-        if (
-            limits == NO_CAPS
-            and limits_of_query.groups is None
-            and limits_of_query.rows_per_group is None
-        ):
-            return Caps(rows=caps.rows)
-        words = (limits if limits != NO_CAPS else replace(limits_of_query, rows=None)).words[2:]
+        caps = self.limits if self.limits.rows else declared
+        others = replace(caps, rows=None)
+        if others == NO_CAPS:
+            return caps
         reason = f"{_IN_EVERY_TABLE} a cap on groups has no meaning for all of them together;"
         remedy = "Give max_rows= in the query, which then holds alone, or declare max_rows= alone."
-        raise QueryError(f"{reason} got {words}. {remedy}", parameter="max_rows")
-
-
-@frozen(eq=False)
-class Margins(_Margin):
-    """Tables by some sets of columns.
-
-    Parameters
-    ----------
-    tables
-        The sets of columns, each in the order of `by`.
-    weights
-        How much the variance of a cell of each table counts; none: all errors are to be equal.
-    """
-
-    tables: tuple[tuple[Hashable, ...], ...] = field(kw_only=True)
-    weights: tuple[float, ...] = field(default=(), kw_only=True)
-
-    groups_named_by = "columns"
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        return f"{super().subject} in {len(self.tables)} margins"
+        message = f"{reason} got {others.words[2:]}. {remedy}"
+        raise QueryError(message, parameter="max_rows")
 
     @cached_property
     def margins(self) -> Mapping[tuple[Hashable, ...], Query]:
         """The tables, by their columns."""
         return {
-            table: _Margin(table, self.where, queries=self.queries, limits=self.limits)
+            table: Margins(
+                table,
+                self.where,
+                outputs=self.outputs,
+                subject=self.subject,
+                shared=self.shared,
+                limits=self.limits,
+            )
             for table in self.tables
         }
-
-    @property
-    def margin_weights(self) -> tuple[float, ...]:
-        """How much the variance of a cell of each table counts."""
-        return self.weights
 
 
 MarginWeights: TypeAlias = Mapping[Hashable, float] | None
@@ -187,17 +156,23 @@ def margins(
     """
     named, cuts = split_groups(_list_sets(columns))
     by, tables = _tables(named, ways)
-    outputs = read_outputs(queries) or {"count": Count()}
+    outputs = read_outputs(queries) or {"count": count()}
     for name, query in outputs.items():
         _check_part(name, query, by)
     check_weights(outputs, "margins")
+    # an output whose name says no more than its query stands for both
+    subject = ", ".join(
+        part.words if part.words == name else f"{name}: {part.words}"
+        for name, part in outputs.items()
+    )
     return Margins(
         by,
         None if where is None else Condition.parse(where),
         _keys(by, keys),
-        View(outputs),
+        **outputs_of(outputs),
+        subject=subject,
         tables=tables,
-        weights=_weights(by, tables, weights),
+        margin_weights=_weights(by, tables, weights),
         cuts=cuts,
         other=check_other(by, cuts, other),
         limits=limits_of(ChosenRows(max_rows=max_rows)),

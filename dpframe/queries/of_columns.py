@@ -1,21 +1,26 @@
 """Queries for numbers of rows and units, and for statistics of bounded columns."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any, Literal, cast, get_args
+from collections.abc import Hashable, Sequence
+from typing import Literal, cast, get_args
 
-from dpframe.arguments import check_flag, is_label, is_one_of
-from dpframe.context import cached_property
+from dpframe.arguments import check_flag, is_one_of
 from dpframe.errors import QueryError, quote
-from dpframe.frozen import frozen
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective, Other
 from dpframe.privacy.amounts import WRITTEN, as_float
-from dpframe.privacy.neighbors import Caps
 from dpframe.public import public_call
 from dpframe.queries import reading
 from dpframe.queries.conditions import compared_with_itself
-from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions, weighted_words
+from dpframe.queries.groups import check_column
+from dpframe.queries.query import (
+    NO_OPTIONS,
+    AggregatePart,
+    OutputSpec,
+    Query,
+    QueryOptions,
+    weighted_words,
+)
 from dpframe.queries.where import Condition
+from dpframe.statistics.regression import MOST_COVARIATES, OfRegression
 from dpframe.statistics.table import STATISTICS, StatisticName
 
 
@@ -37,45 +42,6 @@ def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError
     cap = "max_rows=1" if of_all_groups else "max_rows_per_group=1"
     way_out = f"Release it with {cap}, so that each unit counts with one row at random."
     return QueryError.about("sampling", reason, True, way_out)
-
-
-@frozen(eq=False)
-class OfColumns(Query):
-    """One statistic per group, over the rows where its column, or both of a pair, are present."""
-
-    statistic: StatisticName = field(kw_only=True)
-    columns: tuple[Hashable, ...] = field(kw_only=True)
-    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
-    options: QueryOptions = field(default=NO_OPTIONS, kw_only=True)
-    sampling: bool = field(default=False, kw_only=True)
-    weights: Hashable = field(default=None, kw_only=True)
-
-    @cached_property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One output per column, or one of a pair, named after what it is."""
-        if STATISTICS[self.statistic].of_several:
-            return (self._output(self.statistic, *self.columns),)
-        return tuple(self._output(label, label) for label in self.columns)
-
-    def _output(self, name: Hashable, label: Hashable, *others: Hashable) -> OutputSpec:
-        # a column may be called NaN
-        own = (label, *others)
-        bounds = {column: ends for column, ends in self.bounds.items() if column in own}
-        return OutputSpec(
-            name,
-            self.statistic,
-            label,
-            bounds=bounds,
-            sampled=self.sampling,
-            others=others,
-            weights=self.weights,
-        )
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        words = weighted_words(STATISTICS[self.statistic].words(self.columns), self.weights)
-        return words + ", with what its sampling error takes" * self.sampling
 
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite
@@ -112,25 +78,40 @@ def _objective(value: object) -> Objective:
 
 
 def _of_columns(
-    statistic: StatisticName, columns: Columns, by: By, rows: ChosenRows, bounds: GivenBounds,
-    **options: Any,
-) -> OfColumns:  # fmt: skip
-    """Describe a statistic of each of some columns."""
+    statistic: StatisticName, columns: Columns, by: By, rows: ChosenRows, bounds: GivenBounds, *,
+    options: QueryOptions = NO_OPTIONS, weights: Hashable = None, sampling: bool = False,
+) -> AggregatePart:  # fmt: skip
+    """Describe a statistic of each of some columns, or of several together."""
     labels = reading.labels_of("columns", columns)
     if not labels:
         raise QueryError.about("columns", "must name at least one column", columns)
     groups, by_column = reading.groups_of(by, rows), reading.bounds_of(labels, bounds)
-    return OfColumns(**groups, statistic=statistic, columns=labels, bounds=by_column, **options)
+    form = STATISTICS[statistic]
+    named = [(statistic, labels)] if form.of_several else [(label, (label,)) for label in labels]
+    outputs = (
+        OutputSpec(
+            name,
+            statistic,
+            first,
+            bounds={label: ends for label, ends in by_column.items() if label in (first, *others)},
+            sampled=sampling,
+            others=tuple(others),
+            weights=weights,
+        )
+        for name, (first, *others) in named
+    )
+    subject = weighted_words(form.words(labels), weights)
+    subject += ", with what its sampling error takes" * sampling
+    return AggregatePart(**groups, outputs=tuple(outputs), subject=subject, options=options)
 
 
 def _of_pair(
     statistic: StatisticName, pair: tuple[Hashable, Hashable], by: By, rows: ChosenRows,
     bounds: GivenBounds, *, sampling: bool = False,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe a statistic of two columns together."""
     for name, label in zip("xy", pair, strict=True):
-        if not is_label(label):
-            raise QueryError.about(name, "must be the label of one column", label)
+        check_column(name, label)
     if pair[0] == pair[1]:
         raise QueryError.about("y", "must be another column than x", pair[1])
     check_flag("sampling", sampling)
@@ -145,7 +126,7 @@ def sum(
     other: Other = None, bounds: GivenBounds = None, weights: Hashable = None,
     max_true: int | None = None, n: KnownRows = None,
     n_weight: float = 0.0, objective: Objective = "total",
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the sum of one or several columns per group.
 
     Values are clipped to their bounds. Missing ones contribute nothing unless a replacement is
@@ -204,7 +185,7 @@ def mean(
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None,
     bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the mean of one or several columns per group.
 
     Rows where the column is missing are not counted, unless a replacement is declared.
@@ -255,7 +236,7 @@ def var(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, bounds: GivenBounds = None,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the variance of one or several columns per group.
 
     It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
@@ -294,7 +275,7 @@ def std(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, bounds: GivenBounds = None,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
@@ -322,7 +303,7 @@ def cov(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, bounds: GivenBounds = None,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the covariance of two columns of numbers per group.
 
     It is the population covariance, `sum (x - m_x) (y - m_y) / n`, over the n rows where both
@@ -362,7 +343,7 @@ def corr(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, bounds: GivenBounds = None, sampling: bool = False,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
@@ -394,7 +375,7 @@ def slope(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, bounds: GivenBounds = None, sampling: bool = False,
-) -> OfColumns:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the slope of the line of least squares that gives y for x, per group.
 
     It is `cov(x, y) / var(x)`, in units of y for a unit of x.
@@ -420,30 +401,13 @@ def slope(
     return _of_pair("slope", (x, y), by, rows, bounds, sampling=sampling)
 
 
-@frozen(eq=False)
-class Count(Query):
-    """The number of rows per group, or the total of their weights."""
-
-    weights: Hashable = field(default=None, kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("count", "count", weights=self.weights),)
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        return "count" if self.weights is None else weighted_words("total", self.weights)
-
-
 @public_call
 def count(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, weights: Hashable = None,
-) -> Count:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the number of rows per group.
 
     Parameters
@@ -470,28 +434,10 @@ def count(
     'weighted total (weights w) by region'
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
-    return Count(**reading.groups_of(by, rows), weights=reading.weights_of(weights))
-
-
-@frozen(eq=False)
-class Rate(Query):
-    """The share of the rows per group that satisfy a condition."""
-
-    met: Condition = field(kw_only=True)
-    blanks_fail: bool = field(default=False, kw_only=True)
-    weights: Hashable = field(default=None, kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        share = OutputSpec("rate", "rate", condition=self.met, weights=self.weights)
-        return (replace(share, blanks_fail=self.blanks_fail),)
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        blanks = ", missing as not met" if self.blanks_fail else ""
-        return weighted_words(f"rate of {self.met.text}{blanks}", self.weights)
+    groups, weights = reading.groups_of(by, rows), reading.weights_of(weights)
+    subject = "count" if weights is None else weighted_words("total", weights)
+    outputs = (OutputSpec("count", "count", weights=weights),)
+    return AggregatePart(**groups, outputs=outputs, subject=subject)
 
 
 @public_call
@@ -500,7 +446,7 @@ def rate(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None, weights: Hashable = None, missing: Literal[False] | None = None,
-) -> Rate:  # fmt: skip
+) -> AggregatePart:  # fmt: skip
     """Describe the share of the rows per group that satisfy a condition.
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
@@ -545,22 +491,10 @@ def rate(
         reason = f"condition {rule} the rate says nothing."
         remedy = "For the share of rows that have a value, add missing=False."
         raise QueryError(f"{reason} {remedy}", parameter="condition", label=alone)
-    return Rate(**groups, met=met, blanks_fail=missing is False, weights=weights)
-
-
-@frozen(eq=False)
-class UnitCount(Query):
-    """The number of distinct privacy units per group."""
-
-    outputs = (OutputSpec("units", "count"),)
-    subject = "units"
-    counts_units = True
-
-    def caps(self, declared: Caps) -> Caps:
-        """Keep one row of a unit per group: it is in no more groups than it may have rows."""
-        caps = super().caps(declared)
-        limits = [cap for cap in (caps.groups, caps.rows) if cap is not None]
-        return Caps(groups=min(limits, default=None), rows_per_group=1)
+    fails = missing is False
+    share = OutputSpec("rate", "rate", condition=met, blanks_fail=fails, weights=weights)
+    subject = f"rate of {met.text}{', missing as not met' * fails}"
+    return AggregatePart(**groups, outputs=(share,), subject=weighted_words(subject, weights))
 
 
 @public_call
@@ -569,7 +503,7 @@ def units(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     other: Other = None,
-) -> UnitCount:  # fmt: skip
+) -> Query:  # fmt: skip
     """Describe the number of distinct privacy units per group.
 
     A unit counts once in a group, however many rows it has there; `max_rows` and
@@ -605,4 +539,78 @@ def units(
         rule = "changes nothing for units, which count once in a group, whatever their rows"
         remedy = "Leave it out; max_groups= says in how many groups a unit counts."
         raise QueryError.about("max_rows_per_group", rule, max_rows_per_group, remedy)
-    return UnitCount(**groups)
+    outputs = (OutputSpec("units", "count"),)
+    return Query(**groups, outputs=outputs, subject="units", counts_units=True)
+
+
+_COEFFICIENTS: tuple[StatisticName, ...] = (
+    "coefficient 1",
+    "coefficient 2",
+    "coefficient 3",
+    "coefficient 4",
+    "coefficient 5",
+)
+_INTERCEPT, _FIT = "intercept", "r_squared"
+
+
+@public_call
+def regression(
+    y: Hashable, x: Columns, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    other: Other = None, bounds: GivenBounds = None,
+) -> Query:  # fmt: skip
+    """Describe the regression of a column on up to five others per group, by least squares.
+
+    It gives columns `intercept`, one for each covariate, and `r_squared`, over the rows where all
+    columns have a value. All are read off the same moments. They are missing where noise may hide
+    that covariates vary on their own; `interval` then gives all that is possible.
+
+    Parameters
+    ----------
+    y
+        The column to explain.
+    x
+        Covariate, or list of up to five.
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight, other
+        As in `cov`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"miles": [1.0, 3.0, 5.0, 7.0], "fare": [5.0, 11.0, 13.0, 19.0]})
+    >>> query = regression("fare", "miles", bounds={"miles": (0, 10), "fare": (0, 50)})
+    >>> released = dpf.release(trips, query, epsilon=1e9)  # hardly any noise
+    >>> released.round(2).iloc[0].tolist()
+    [3.2, 2.2, 0.97]
+    """
+    check_column("y", y)
+    covariates = reading.labels_of("x", x)
+    if not 1 <= len(covariates) <= MOST_COVARIATES:
+        raise QueryError.about("x", f"must name 1 to {MOST_COVARIATES} columns", x)
+    if y in covariates:
+        raise QueryError.about("x", "must not name y, which it is to explain", x)
+    taken = [label for label in covariates if label in (_INTERCEPT, _FIT)]
+    if taken:
+        rule = "must not name a column as the regression names its own"
+        raise QueryError.about("x", rule, taken[0], "Rename the column of the frame.")
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight, other)
+    labels = (*covariates, y)
+    groups, by_column = reading.groups_of(by, rows), reading.bounds_of(labels, bounds)
+    first, *others = labels
+    named: list[tuple[Hashable, StatisticName]] = [
+        (_INTERCEPT, "intercept"),
+        *zip(covariates, _COEFFICIENTS, strict=False),
+        (_FIT, "r_squared"),
+    ]
+    outputs = (
+        OutputSpec(name, statistic, first, bounds=by_column, others=tuple(others))
+        for name, statistic in named
+    )
+    return Query(**groups, outputs=tuple(outputs), subject=OfRegression.words(labels))

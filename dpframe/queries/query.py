@@ -1,7 +1,4 @@
-"""What every query is: a frozen value that says what it asks for; facts come later.
-
-A new kind is a class of its own; Python refuses one that leaves out what a query must say.
-"""
+"""What every query is: a frozen value that says what it asks for; facts come later."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
@@ -131,8 +128,6 @@ class ReadOff:
 
     Parameters
     ----------
-    subject
-        What is computed, in words.
     quantiles
         The quantiles, in increasing order.
     level, simultaneous
@@ -141,30 +136,83 @@ class ReadOff:
         Whether there is one, and no level that says which.
     """
 
-    subject: str
     quantiles: tuple[float, ...]
     level: float
     simultaneous: bool
     scalar: bool
 
 
+@frozen(slots=True, eq=False)
+class Bins:
+    """Bins of a column, which are groups inside those of `by`.
+
+    Parameters
+    ----------
+    column
+        The column.
+    edges
+        The bins; or how many of equal width there are to be between the bounds.
+    bounds
+        Bounds that were given in the call, by column.
+    clipped
+        Whether values beyond the bins count in the first and the last one: numbers of rows in
+        ranges of bins matter then, and bins are no groups for the caps.
+    """
+
+    column: Hashable
+    edges: pd.IntervalIndex | int
+    bounds: Mapping[Hashable, object] = field(default_factory=dict)
+    clipped: bool = False
+
+
 @frozen(eq=False)
-class Query(ABC):
-    """A query: groups, a condition, keys and caps given in the call, and outputs."""
+class Query:
+    """A query: groups, a condition, keys and caps given in the call, and outputs.
 
-    counts_units: ClassVar[bool] = False
-    """Whether a unit counts once in a group, however many rows it has there."""
-
-    ranges: ClassVar[bool] = False
-    """Whether the numbers of rows in ranges of bins matter, and bins are no groups of caps."""
+    Parameters
+    ----------
+    by, where, keys
+        The groups, the condition on rows, and the keys that were given in the call.
+    outputs
+        The output columns, in order.
+    subject
+        What is computed per group, in words.
+    shared
+        A condition that all outputs have, beside `where`.
+    limits, weight
+        Caps, and how much its error counts beside those of other queries.
+    cuts, other
+        Columns of `by` that are cut, and the key of all other rows, by column.
+    bins
+        The bins that are groups inside those of `by`, if there are any.
+    window
+        Which ranges of bins matter.
+    read
+        Quantiles that are read off what is released, in place of it.
+    options
+        Options for all outputs together.
+    counts_units
+        Whether a unit counts once in a group, however many rows it has there.
+    margin_weights
+        How much the variance of a cell of each of its tables counts; none: all the same.
+    """
 
     by: tuple[Hashable, ...] = ()
     where: Condition | None = None
     keys: Keys = None
+    outputs: tuple[OutputSpec, ...] = field(kw_only=True)
+    subject: str = field(kw_only=True)
+    shared: Condition | None = field(default=None, kw_only=True)
     limits: Caps = field(default=NO_CAPS, kw_only=True)
     weight: float = field(default=1.0, kw_only=True)
     cuts: Cuts = field(default_factory=dict, kw_only=True)
     other: Mapping[Hashable, Hashable] = field(default_factory=dict, kw_only=True)
+    bins: Bins | None = field(default=None, kw_only=True)
+    window: Window = field(default=None, kw_only=True)
+    read: ReadOff | None = field(default=None, kw_only=True)
+    options: QueryOptions = field(default=NO_OPTIONS, kw_only=True)
+    counts_units: bool = field(default=False, kw_only=True)
+    margin_weights: tuple[float, ...] = field(default=(), kw_only=True)
 
     groups_named_by: ClassVar[str] = "by"
 
@@ -179,49 +227,24 @@ class Query(ABC):
             raise QueryError(f"{wrong}, {remedy}", parameter="by", label=taken[0])
 
     @property
-    @abstractmethod
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """The output columns, in order."""
-
-    @property
-    @abstractmethod
-    def subject(self) -> str:
-        """What is computed per group, in words."""
-
-    @property
     def to_measure(self) -> "Query":
         """The query whose outputs are measured for this one."""
         return self
 
     @property
-    def read(self) -> ReadOff | None:
-        """The quantiles that are read off what is released, in place of it, if any are."""
-        return None
-
-    @property
-    def window(self) -> Window:
-        """Which ranges of bins matter."""
-        return None
-
-    @property
     def condition(self) -> Condition | None:
-        """The condition on all rows."""
-        return self.where
-
-    @property
-    def binning(self) -> "Query":
-        """The query whose bins are groups inside those of `by`, if there are any."""
-        return self
-
-    @property
-    def bin_axis(self) -> BinAxis | None:
-        """Groups that the query itself makes, inside those of `by`."""
-        return None if self.binning is self else self.binning.bin_axis
+        """The condition on all rows: those that no output counts are left out as a whole."""
+        return Condition.all_of(self.where, self.shared)
 
     @property
     def binned(self) -> tuple[Hashable, ...]:
-        """The column whose bins these are, if there are any: known before the bins are."""
-        return () if self.binning is self else self.binning.binned
+        """The column whose bins are groups, if there is one: known before the bins are."""
+        return () if self.bins is None else (self.bins.column,)
+
+    @property
+    def ranges(self) -> bool:
+        """Whether numbers of rows in ranges of bins matter."""
+        return self.bins is not None and self.bins.clipped
 
     def axis(self, column: Hashable, keys: pd.Index | None) -> Axis | None:
         """Return the groups of a column of `by`, from its public keys; `None` if there are none."""
@@ -235,9 +258,12 @@ class Query(ABC):
 
     @property
     def bin_axes(self) -> tuple[BinAxis, ...]:
-        """All columns that the query itself bins."""
-        axes = (self.bin_axis, *(self.axis(column, None) for column in self.by))
-        return tuple(axis for axis in axes if isinstance(axis, BinAxis))
+        """All columns whose bins were given."""
+        axes = [cut.axis for cut in self.cuts.values()]
+        bins = self.bins
+        if bins is not None and not isinstance(bins.edges, int):
+            axes.insert(0, BinAxis(bins.column, bins.edges.rename(bins.column), bins.clipped))
+        return tuple(axes)
 
     def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
         """Return by what units fall in cells of their own, in place of the groups, if they do."""
@@ -248,16 +274,15 @@ class Query(ABC):
         """The levels of the index of what is released."""
         return {*self.by, *self.binned}
 
-    @property
-    def options(self) -> QueryOptions:
-        """Options for all outputs together."""
-        return NO_OPTIONS
-
     def caps(self, declared: Caps) -> Caps:
         """Return what is kept of a unit, under the caps that are declared."""
         limits = self.limits
         rows, groups = limits.rows or declared.rows, limits.groups or declared.groups
-        return Caps(rows, groups, limits.rows_per_group or declared.rows_per_group)
+        if not self.counts_units:
+            return Caps(rows, groups, limits.rows_per_group or declared.rows_per_group)
+        # one row of a unit per group: it is in no more groups than it may have rows
+        most = [cap for cap in (groups, rows) if cap is not None]
+        return Caps(groups=min(most, default=None), rows_per_group=1)
 
     @property
     def weighted_by(self) -> Hashable:
@@ -270,11 +295,6 @@ class Query(ABC):
         return {}
 
     @property
-    def margin_weights(self) -> tuple[float, ...]:
-        """How much the variance of a cell of each of these tables counts; none: all the same."""
-        return ()
-
-    @property
     def words(self) -> str:
         """The query in words.
 
@@ -284,9 +304,11 @@ class Query(ABC):
         >>> dpf.sum(["fare", "tip"], by="zone", where="fare > 0").words
         'sum of fare, tip by zone where fare > 0'
         """
+        tables = f" in {len(self.margins)} margins" if self.margins else ""
         groups = f" by {', '.join(map(str, self.by))}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
-        return self.subject + groups + self.options.words + self.limits.words + condition
+        options = self.options.words + self.limits.words
+        return self.subject + tables + groups + options + condition
 
     @property
     def labels(self) -> Mapping[Hashable, str]:
@@ -302,6 +324,10 @@ class Query(ABC):
         named += [(label, "column") for label in self.binned]
         named += [(label, name) for part, name in conditions if part for label in part.columns]
         return {**dict(named), **dict(reversed(named))}  # in order, and as they are named first
+
+
+class AggregatePart(Query):
+    """A query that can be one output of several."""
 
 
 class Search(ABC):

@@ -10,7 +10,7 @@ from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys
 from dpframe.privacy.amounts import WRITTEN, as_float, as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.groups import check_other, split_groups
+from dpframe.queries.groups import check_column, check_other, split_groups
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
 from dpframe.statistics.table import STATISTICS
@@ -55,16 +55,15 @@ def read_weight(value: object) -> float:
 
 
 def binned_groups_of(
-    column: object, by: By, rows: ChosenRows, use: str = "be binned and"
+    column: Hashable, by: By, rows: ChosenRows, use: str = "be binned and"
 ) -> dict[str, Any]:
     """Read the same where the values of one column are groups, too."""
     groups = groups_of(by, rows)
-    if not is_label(column):
-        raise QueryError.about("column", "must be the label of one column", column)
+    check_column("column", column)
     if column in groups["by"]:
         rule = f"cannot {use} grouped by at once"
         raise QueryError.about("column", rule, column, "Drop it from by=.")
-    return {**groups, "column": column}
+    return groups
 
 
 def weights_of(label: Hashable) -> Hashable:

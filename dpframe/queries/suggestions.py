@@ -8,14 +8,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_label
 from dpframe.errors import QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.options import By, Keys
 from dpframe.privacy.amounts import AMOUNTS, Spend, as_float, as_number
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
-from dpframe.queries.of_columns import OfColumns, count, mean, sum
+from dpframe.queries.groups import check_column
+from dpframe.queries.of_columns import count, mean, sum
 from dpframe.queries.query import OutputSpec, Query, Search
 from dpframe.queries.reading import check_query, check_whole
 from dpframe.queries.tasks import Cells, KeyAxis, Sized, SizeKind, Sizes
@@ -93,8 +93,6 @@ class UnitSizes(Query):
 
     Parameters
     ----------
-    of
-        The query whose groups these are.
     kind
         What is counted of a unit.
     most
@@ -103,26 +101,9 @@ class UnitSizes(Query):
         The caps beside the one looked for, of which rows that they drop do not count.
     """
 
-    of: Query = field(kw_only=True)
     kind: Sized = field(kw_only=True)
     most: pd.Index = field(kw_only=True)
     others: Caps = field(default=NO_CAPS, kw_only=True)
-
-    outputs = (OutputSpec("units", "count"),)
-
-    @property
-    def subject(self) -> str:
-        """What is computed."""
-        bins = "".join(f", binned by {label}" for label in self.binned)
-        caps = self.others.words[2:]
-        if self.kind == "dropped":
-            return f"units by the rows that {caps} drop{bins}"
-        return f"units by the {self.most.name} that they need{caps and f' beside {caps}'}{bins}"
-
-    @property
-    def binning(self) -> Query:
-        """The query whose bins are groups."""
-        return self.of.binning
 
     def sizes(self, groups: Cells) -> Sizes:
         """Return the cells that units fall in."""
@@ -147,9 +128,23 @@ def sizes_of(query: Query, kind: Sized, most: pd.Index, others: Caps = NO_CAPS) 
     >>> sizes_of(dpf.count(by="zone", where="fare > 0"), "rows", candidate_caps("rows", 8)).words
     'units by the max_rows that they need by zone where fare > 0'
     """
-    asked = query.by, query.condition, query.keys
+    beside = others.words[2:]
+    if kind == "dropped":
+        subject = f"units by the rows that {beside} drop"
+    else:
+        subject = f"units by the {most.name} that they need{beside and f' beside {beside}'}"
     return UnitSizes(
-        *asked, cuts=query.cuts, other=query.other, of=query, kind=kind, most=most, others=others
+        query.by,
+        query.condition,
+        query.keys,
+        outputs=(OutputSpec("units", "count"),),
+        subject="".join([subject, *(f", binned by {label}" for label in query.binned)]),
+        bins=query.bins,
+        cuts=query.cuts,
+        other=query.other,
+        kind=kind,
+        most=most,
+        others=others,
     )
 
 
@@ -199,7 +194,7 @@ def dropped_rows() -> pd.Index:
 OfValues = Literal["sum", "mean"]
 
 _CAPS: dict[str, SizeKind] = {f"max_{kind}": kind for kind in get_args(SizeKind)}
-_MAKERS: dict[str, Callable[..., OfColumns]] = {"sum": sum, "mean": mean}
+_MAKERS: dict[str, Callable[..., Query]] = {"sum": sum, "mean": mean}
 _SMALLEST, _LARGEST = 2.0**-10, 2.0**32  # sizes of bounds, unless the call says so
 _BINS = 64  # between the two numbers of within=
 
@@ -352,7 +347,7 @@ class BoundSearch(Search):
     """
 
     column: Hashable
-    query: OfColumns
+    query: Query
     smallest: float | None
     largest: float | None
     within: tuple[float, float] | None
@@ -441,8 +436,7 @@ def suggest_bounds(
     """
     if not isinstance(query, str) or query not in _MAKERS:
         raise QueryError.about("query", 'must be "sum" or "mean"', query)
-    if not is_label(column):
-        raise QueryError.about("column", "must be the label of one column", column)
+    check_column("column", column)
     if within is not None and not (smallest is largest is None):
         reason = "within= has bins of equal widths: leave out smallest= and largest=."
         raise QueryError(reason, parameter="smallest" if largest is None else "largest")

@@ -18,7 +18,6 @@ from dpframe.declaration import kinds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries import where
-from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.edges import moment_of
 from dpframe.queries.query import OutputSpec, Query
@@ -452,7 +451,7 @@ def claims_of_query(declaration: Declaration, query: Query) -> Iterator[Claim]:
         yield from _of_keys(label, _as_index(values))
     for axis in query.bin_axes:
         yield from _of_axis(axis)
-    for label, bounds in bounds_of_bins(query).items():
+    for label, bounds in query.bins.bounds.items() if query.bins is not None else ():
         yield _of_ends(label, "bounds", cast(Iterable[object], bounds))
     yield from claims(declaration, query)
 

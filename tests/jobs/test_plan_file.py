@@ -267,9 +267,9 @@ files = ["a.csv", "b.parquet"]
     assert words["sums"].startswith("sum of fare, tip, given an estimate of the rows, max_rows=2")
     assert list(job.queries["units"].keys["hour"]) == list(range(24))
     assert job.queries["units"].limits.groups == 2
-    assert job.queries["spread"].bounds == {"fare": (0, 10)}
-    assert job.queries["typical"].sampling is True
-    assert len(job.queries["hours"].bins) == 2
+    assert job.queries["spread"].outputs[0].bounds == {"fare": (0, 10)}
+    assert job.queries["typical"].outputs[0].sampled is True
+    assert len(job.queries["hours"].bins.edges) == 2
     assert [path.name for path in job.files["hours"]] == ["a.csv", "b.parquet"]
 
 

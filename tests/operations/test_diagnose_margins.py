@@ -16,7 +16,6 @@ from dpframe.engines.declared import declaration_of
 from dpframe.operations import diagnose
 from dpframe.plan.tables import table_of
 from dpframe.privacy import noise
-from dpframe.queries.margins import Margins
 from dpframe.queries.tasks import KeyAxis
 from dpframe.queries.where import Condition
 
@@ -44,8 +43,8 @@ def trips():
 
 def margins(where=WHERE):
     condition = None if where is None else Condition.parse(where)
-    queries = {"count": dpf.count(), "fare": dpf.sum("fare")}
-    return Margins(tuple(KEYS), condition, queries=queries, tables=TABLES)
+    query = dpf.margins(list(TABLES), count=dpf.count(), fare=dpf.sum("fare"))
+    return replace(query, by=tuple(KEYS), where=condition)
 
 
 def inside(trips, where=WHERE):

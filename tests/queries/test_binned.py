@@ -16,7 +16,7 @@ WEEK = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-08")
 
 
 def bins(query, bounds=None, *, integer=False):
-    return bins_of(query, bounds, integer=integer)
+    return bins_of(query.bins, bounds, integer=integer)
 
 
 def test_there_are_1024_bins_of_equal_width_between_the_bounds():

@@ -166,7 +166,7 @@ def test_covariances_and_combinations_know_rates():
 @pytest.mark.parametrize("wrong", [None, 5, "", "delay >", "delay", ["delay > 1"]])
 def test_what_is_no_condition_is_refused(wrong):
     if wrong == "delay":
-        assert dpf.rate(wrong).met.text == "delay"  # whether it is not 0
+        assert dpf.rate(wrong).outputs[0].condition.text == "delay"  # whether it is not 0
         return
     with raises(QueryError, "condition", parameter="condition"):
         dpf.rate(wrong)

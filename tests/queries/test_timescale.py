@@ -251,11 +251,11 @@ def test_times_fall_into_bins_of_times(form, bins):
 
 def test_edges_of_times_may_lie_in_all_years_and_zones():
     far = [pd.Timestamp(1, 1, 1), MAY, pd.Timestamp(9999, 12, 31)]
-    assert dpf.histogram("t", far).bins.left.dtype == "datetime64[us]"
+    assert dpf.histogram("t", far).bins.edges.left.dtype == "datetime64[us]"
     counts = frame_of(days_of_may()).dp.histogram("t", far, **PRECISE)
     assert counts["count"].tolist() == [1, 3]
     edges = [MAY.tz_localize("Asia/Tokyo"), MAY.tz_localize("UTC"), JUNE.tz_localize("UTC")]
-    assert str(dpf.histogram("t", edges).bins.left.dtype) == "datetime64[us, Asia/Tokyo]"
+    assert str(dpf.histogram("t", edges).bins.edges.left.dtype) == "datetime64[us, Asia/Tokyo]"
 
 
 @pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
