@@ -31,6 +31,8 @@ IntervalMethod: TypeAlias = Literal["total", "test", "first order", "test by row
 """How intervals are found: around a total; by a test whose noise depends on the value alone, or on
 the cell, too; from the error to first order; or not at all."""
 
+_TIE = 1e-12  # relative: errors that close are one, so that the last digits do not decide
+
 ROWS, VALUE, Y, SQUARES = "rows", "value", "y", "squares"
 
 
@@ -268,10 +270,14 @@ class Statistic(ABC):
         Of a standard deviation, it is the most where it is a quarter of the width.
         """
         features, weights = self._foreseen
-        blocks = list(dict.fromkeys(block for of in loadings.values() for block in of))
+        names = [*features, *loadings]
+        blocks = [*dict.fromkeys(block for name in names for block in loadings[name])]
         of_features = [[loadings[name].get(block, 0.0) for block in blocks] for name in features]
-        moved = weights @ np.array(of_features, np.float64)
-        largest = moved[np.hypot.reduce(moved, axis=1).argmax()] * self.unit
+        # not a product of matrices, which need not round alike what cancels
+        moved = (weights[:, :, None] * np.array(of_features, np.float64)).sum(axis=1)
+        errors = np.hypot.reduce(moved, axis=1)
+        first = (errors >= (1 - _TIE) * errors.max()).argmax()
+        largest = moved[first] * self.unit
         return dict(zip(blocks, largest.tolist(), strict=True))
 
     @cached_property
