@@ -9,13 +9,6 @@ from support.quotients import quotients_of
 import dpframe as dpf
 
 mpl.use("Agg")
-from matplotlib import pyplot as plt  # the backend comes first
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 KEYS = {"zone": ["A", "B"], "day": [0, 1, 2]}
