@@ -1,17 +1,30 @@
-"""What `help` says of methods of `.dp`: a line for each keyword, from where it is described."""
+"""How methods of `.dp` are made of functions, and what `help` says of them."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from itertools import groupby
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pandas as pd
 
-from dpframe.accessors.typed import DataFrame
 from dpframe.options import Aim, ChosenRows, Memo, Spending
 from dpframe.public import wrong_call
+
+if TYPE_CHECKING:
+    from dpframe.accessors.frames import DPAccessor
+
+    class DataFrame(pd.DataFrame):
+        """A frame of pandas, with the accessor that the package registers."""
+
+        @property
+        def dp(self) -> DPAccessor:
+            """Differentially private releases of the frame."""
+
+else:
+    DataFrame = pd.DataFrame
+"""The frame whose `.dp` type checkers and editors know; at run time it is that of pandas."""
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")

@@ -37,9 +37,8 @@ from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
 from dpframe.public import public_call
 from dpframe.queries import of_columns
-from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
-from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.searches import BoundSearch, CapSearch, Discovery
 from dpframe.queries.tasks import Axis, Cells
 
 _Result = TypeVar("_Result")

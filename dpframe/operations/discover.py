@@ -47,7 +47,7 @@ from dpframe.privacy.threshold import (
     threshold_of,
 )
 from dpframe.provenance import mark_found
-from dpframe.queries.discovery import Discovery
+from dpframe.queries.searches import Discovery
 from dpframe.queries.tasks import LabelAxis, LabelTask
 from dpframe.statistics.form import ROWS
 from dpframe.strategies import MECHANISMS

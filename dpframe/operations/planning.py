@@ -27,9 +27,8 @@ from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
 from dpframe.public import public_call
 from dpframe.queries.binned import Quantile
-from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
-from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.searches import BoundSearch, CapSearch, Discovery
 from dpframe.queries.where import Condition
 from dpframe.strategies import MechanismName
 

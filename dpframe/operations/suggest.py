@@ -32,7 +32,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.edges import check_bins
 from dpframe.queries.query import Bins, OutputSpec, Query
-from dpframe.queries.suggestions import (
+from dpframe.queries.searches import (
     LARGEST,
     MOST_LARGEST,
     BoundSearch,

@@ -41,6 +41,7 @@ from dpframe.progress import show_progress
 from dpframe.queries.edges import durations, moments
 from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
+from dpframe.queries.reading import check_number
 from dpframe.queries.tasks import Axis, Task
 from dpframe.steps.denoise import apply_denoising, check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
@@ -534,7 +535,8 @@ def _limits(
     if not named or any(label not in known for label in named):
         rule = f"must be a number, or a dict by output; the outputs are {quote(list(labels))}"
         raise QueryError.about("within", rule, within)
-    limits = {label: check_above("within", named[label]) for label in named}
+    rule = "must be a finite number above 0"
+    limits = {label: check_number("within", size, rule) for label, size in named.items()}
     return {one: limit for label, limit in limits.items() for one in known[label]}
 
 
@@ -555,21 +557,6 @@ def check_aim(within: Within, rows: object, useful: object) -> Aim:
     """
     if not is_one_of(useful, get_args(Usefulness)):
         raise CalibrationError.about("useful", 'must be "rough" or "any"', useful)
-    guess = None if rows is None else check_above("rows", rows, least=1)
+    rule = "must be a finite number at least 1"
+    guess = None if rows is None else check_number("rows", rows, rule, least=1)
     return Aim(within, guess, cast(Usefulness, useful))
-
-
-def check_above(name: str, given: object, least: float = 0.0) -> float:
-    """Check a number above 0 and no smaller than the least.
-
-    Raises
-    ------
-    QueryError
-        If it is something else.
-    """
-    if isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
-        number = float(given)
-        if 0 < number < math.inf and number >= least:
-            return number
-    rule = f"at least {least:g}" if least else "above 0"
-    raise QueryError.about(name, f"must be a finite number {rule}", given)

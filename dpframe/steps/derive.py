@@ -23,6 +23,7 @@ from dpframe.options import By
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
+from dpframe.queries.reading import check_number
 from dpframe.steps.rename import join_tables
 from dpframe.steps.suppress import round_ends
 
@@ -621,13 +622,7 @@ def _mapping(shown: Shown, at: int, groups: object) -> dict[str, str]:
 
 
 def _positive(name: str, value: object) -> float:
-    try:
-        number = as_float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = 0.0
-    if not 0 < number < np.inf:
-        raise QueryError.about(name, "must be a number above 0", value)
-    return number
+    return check_number(name, value, "must be a number above 0")
 
 
 def _by_row(

@@ -1,6 +1,6 @@
 """Round released numbers, leave out those that say little, and choose rows, as is written down."""
 
-import math
+import sys
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal
 
@@ -16,9 +16,10 @@ from dpframe.errors import QueryError, quote
 from dpframe.inference.intervals import check_no_intervals_beside
 from dpframe.inference.selection import passes
 from dpframe.inference.sums import outward, rounded
-from dpframe.privacy.amounts import WRITTEN, as_float, as_number
+from dpframe.privacy.amounts import WRITTEN
 from dpframe.public import public_call
 from dpframe.queries.edges import in_seconds
+from dpframe.queries.reading import check_number
 
 
 @public_call
@@ -137,24 +138,55 @@ def _check_judges(shown: Shown, judge: str | None, low: float | None, most: floa
             raise QueryError(f"{rule}. {way_out}", parameter="by", label=label)
 
 
-def _limit(name: str, given: object) -> float:
+def _limit(name: str, value: object) -> float:
     """Read a limit."""
-    try:
-        limit = float(as_number(given))
-    except (TypeError, ValueError, OverflowError):
-        limit = math.nan
-    if not math.isfinite(limit):
-        raise QueryError.about(name, "must be a finite number", given)
-    return limit
+    least = -sys.float_info.max
+    return check_number(name, value, "must be a finite number", least=least)
 
 
 def nlargest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
-    """Keep the rows with the largest values of a released column, and write down that choice."""
+    """Keep the rows with the largest values of a released column, and write that down.
+
+    Parameters
+    ----------
+    released
+        A frame that was released.
+    n
+        How many.
+    column
+        The column; `None`: the only one. Released values decide, rounded or not.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If n is not a whole number, or there is no such released column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
+    >>> released.dp.nlargest(1).index.tolist()
+    ['B']
+    """
     return _keep_extreme(released, "nlargest", n, column)
 
 
 def nsmallest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
-    """Keep the rows with the smallest values of a released column, and write down that choice."""
+    """Keep the rows with the smallest values of a released column; see `.dp.nlargest`.
+
+    Parameters
+    ----------
+    released
+        A frame that was released.
+    n
+        How many.
+    column
+        The column; `None`: the only one.
+    """
     return _keep_extreme(released, "nsmallest", n, column)
 
 
@@ -191,6 +223,7 @@ def _keep_extreme(
 
 
 _MOST_DECIMALS = 15  # floats have no more
+_UNIT_ABOVE_0 = "must be a unit above 0, such as 5"
 
 
 @public_call
@@ -275,7 +308,7 @@ def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
             raise QueryError.about("to", "is in place of decimals", to, "Give one of them.")
         units = {_named(shown, name, numbers): _unit(count) for name, count in decimals.items()}
     else:
-        unit = _unit(decimals) if to is None else _unit_given(to)
+        unit = _unit(decimals) if to is None else check_number("to", to, _UNIT_ABOVE_0)
         units = dict.fromkeys(numbers, unit)
     if not units:
         why = "there are no numbers to round in this release, or decimals name none"
@@ -327,16 +360,6 @@ def _unit(count: object) -> float:
         rule = f"must be whole numbers from -{_MOST_DECIMALS} to {_MOST_DECIMALS}"
         raise QueryError.about("decimals", rule, count)
     return float(f"1e{-count}")
-
-
-def _unit_given(to: object) -> float:
-    try:
-        unit = as_float(to)
-    except (TypeError, ValueError, OverflowError):
-        unit = 0.0
-    if not 0 < unit < np.inf:
-        raise QueryError.about("to", "must be a unit above 0, such as 5", to)
-    return unit
 
 
 def _round(column: pd.Series, numbers: Any, unit: float, end: str | None) -> pd.Series:

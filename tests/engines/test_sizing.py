@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpframe.engines import units as grouping
 from dpframe.engines.units import Units, unit_sizes
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.suggestions import candidate_caps
+from dpframe.queries.searches import candidate_caps
 from dpframe.queries.tasks import Cells, KeyAxis, Sizes
 
 KINDS = ["rows", "groups", "rows_per_group"]
