@@ -62,10 +62,12 @@ def _described(
 ) -> str:
     """Write the docstring of a method with a line for each keyword."""
     shared = {name: line for options in _SHARED for name, line in _lines(options).items()}
-    own = {name: line for name, line in _lines(function).items() if not line.startswith("See ")}
-    known = {**shared, **own}
+    lines_of_function = {
+        name: line for name, line in _lines(function).items() if not line.startswith("See ")
+    }
+    lines = {**shared, **lines_of_function}
     names = [name for name in inspect.signature(method).parameters if name != "self"]
-    rows = [(name, _resolved(name, known.get(name, ""), functions)) for name in names]
+    rows = [(name, _resolved(name, lines.get(name, ""), functions)) for name in names]
     before, *after = _NEXT_SECTION.split(inspect.getdoc(method) or "", maxsplit=1)
     text = [before.rstrip(), "", "Parameters", "----------"]
     for line, group in groupby(rows, key=lambda row: row[1]):
@@ -93,8 +95,8 @@ def _resolved(name: str, line: str, functions: Mapping[str, Any]) -> str:
     elsewhere = _ELSEWHERE.match(line)
     if elsewhere is None or elsewhere[1] not in functions:
         return line
-    there = _lines(functions[elsewhere[1]]).get(name)
-    return line if there is None else _resolved(name, there, functions)
+    line_there = _lines(functions[elsewhere[1]]).get(name)
+    return line if line_there is None else _resolved(name, line_there, functions)
 
 
 def _filled(start: str, text: str, indent: int) -> str:

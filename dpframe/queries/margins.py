@@ -264,7 +264,7 @@ def _keys(by: ColumnSet, keys: Keys) -> Keys:
         example = f"must be a dict by column, as in keys={{{by[-1]!r}: ...}}"
         raise QueryError.about("keys", example if by else "needs columns", keys)
     refuse_unknown("keys", keys, by)
-    return {column: materialized_keys(cast(Keys, own)) for column, own in keys.items()}
+    return {column: materialized_keys(cast(Keys, groups)) for column, groups in keys.items()}
 
 
 def _weights(by: ColumnSet, tables: Sequence[ColumnSet], weights: object) -> tuple[float, ...]:
