@@ -152,7 +152,11 @@ def posterior(
     known = None if prior is None else prior_given(prior, distinct, noise)
     pieces = np.array_split(np.arange(len(distinct)), math.ceil(len(distinct) / _MOST_BINS))
     mean = None if amount is None or len(pieces) > 1 else amount / len(y)
-    facts = _Facts(noise, nonnegative, known, mean, loss)
+    beside_zero = 0.5
+    if loss == "squared":
+        # EM leaves some weight where it begins, next to 0, and means of all values add it up
+        beside_zero = min(beside_zero, _FEWEST / len(y))
+    facts = _Facts(noise, nonnegative, known, mean, loss, beside_zero)
     fits = [_fit(distinct[piece], counts[piece], facts) for piece in pieces]
     n, size = len(inverse), noise.mean_size
     risk, absolute = np.sum([fit.of_estimates for fit in fits], axis=0) / n
@@ -174,14 +178,21 @@ class _Facts(NamedTuple):
     prior: Prior | None
     mean: float | None
     loss: Loss
+    beside_zero: float
+
+    def fit_prior(self, seen: GridLikelihoods, points: np.ndarray) -> Prior:
+        """Return the prior of values, if it is not known."""
+        return fit_prior(
+            seen, points, nonnegative=self.nonnegative, mean=self.mean, beside_zero=self.beside_zero
+        )
 
 
 def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
-    noise, nonnegative, known, mean, loss = facts
+    noise, nonnegative, known, mean, loss, _ = facts
     if known is None:
         points = grid_near(values, noise, nonnegative=nonnegative)
         seen = see(values, counts, points, noise)
-        prior = fit_prior(seen, points, nonnegative=nonnegative, mean=mean)
+        prior = facts.fit_prior(seen, points)
         if nonnegative and not _is_clear(values, seen, prior, noise):
             prior = Prior(np.zeros(1), np.ones(1))
             seen = see(values, counts, prior.points, noise)
@@ -245,7 +256,7 @@ def _own_parts(
         parts = np.concatenate([counts - up, up])[order]
         some = parts > 0
         near = see(ends[order][some], parts[some], points, noise)
-        again = fit_prior(near, points, nonnegative=facts.nonnegative, mean=facts.mean)
+        again = facts.fit_prior(near, points)
         after = _estimates(*_shares(seen, again), "squared")
         moved += float((2 * up - counts) @ (after - before))
     masses = seen.gather(counts[:, None] * shares, len(points))[seen.places]

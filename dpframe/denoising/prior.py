@@ -150,9 +150,16 @@ def grid_near(values: np.ndarray, noise: ValueNoise, *, nonnegative: bool) -> np
 
 
 def fit_prior(
-    seen: GridLikelihoods, points: np.ndarray, *, nonnegative: bool, mean: float | None = None
+    seen: GridLikelihoods,
+    points: np.ndarray,
+    *,
+    nonnegative: bool,
+    mean: float | None = None,
+    beside_zero: float = 0.5,
 ) -> Prior:
     """Return the prior to which EM leads, accelerated by squaring its steps.
+
+    It begins with the weight `beside_zero` on all points but 0, if nothing is below it.
 
     References
     ----------
@@ -169,8 +176,8 @@ def fit_prior(
 
     weights = np.full(size, 1 / size)
     if nonnegative and size > 1:
-        weights[:] = 0.5 / (size - 1)
-        weights[0] = 0.5
+        weights[:] = beside_zero / (size - 1)
+        weights[0] = 1 - beside_zero
     weights = tilt(weights, points, mean)
     least = max(TUNING.gain, TUNING.gain_per_value * n)
     rounds = min(TUNING.most_steps, math.ceil(TUNING.work / seen.kernel.size)) // 3 + 1

@@ -303,9 +303,8 @@ def _weigh_release(released: pd.DataFrame, release: Release, weights: np.ndarray
     """Weigh the cells of a release; means and rates are read off their parts anew."""
     columns = []
     for place, column in enumerate(release.columns):
-        used = weights[:, place] != 0
-        if column.form.interval == "test" and used.any():
-            columns.append(linear_mean(column, used))
+        if column.form.interval == "test" and weights[:, place].any():
+            columns.append(linear_mean(column, weights[:, place]))
             continue
         cells = in_seconds(released.iloc[:, place], column.origin)[release.places]
         columns.append(Linear(cells, column.deviations))

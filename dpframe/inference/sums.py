@@ -150,27 +150,30 @@ class Linear(NamedTuple):
     bend: float = 0.0  # beta: the mean of N* is N (1 - beta (r - t))
 
 
-def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
+def linear_mean(column: ColumnPart, weights: np.ndarray) -> Linear:
     """Return means, or rates, that may be added up.
 
     t is the mean of all cells together, moved toward that of a cell as far as the squares of D
     exceed their noise by a standard error. Numbers of rows shrink toward each other by their spread
     beyond noise, and their inverses are nearly unbiased, to the second order. So is the product of
-    the noise in t, which a cell moved, and in its number of rows.
+    the noise in t, which a cell moved, and in its number of rows. Where these inverses are too
+    small, as those of few rows beside many, values lean on t, and have its noise, too.
     """
+    used = weights != 0
     statistic, totals = column.statistic, column.totals
     quotient = statistic.quotient(totals)
     top, rows = np.broadcast_arrays(totals.weigh(quotient.top), totals.weigh(quotient.bottom))
     noise_of_rows = totals.noise(quotient.bottom)
     first, last = statistic.ends
-    pooled = np.clip(top[used].sum() / max(float(rows[used].sum()), 1.0), first, last)
+    all_rows = max(float(rows[used].sum()), 1.0)
+    pooled = np.clip(top[used].sum() / all_rows, first, last)
 
     def apart(t: Value) -> tuple[np.ndarray, dict[str, Value], np.ndarray]:
         moved = totals.noise(quotient.apart(t))
         return top - t * rows, moved, np.square(norm(moved.values()))
 
-    off, moved, variance = apart(pooled)
-    shared = covariance(noise_of_rows, moved)
+    off, moved_t, variance = apart(pooled)
+    shared = covariance(noise_of_rows, moved_t)
     squares = _at_least(rows**2 - np.square(norm(noise_of_rows.values())), noise_of_rows)
     alike = np.broadcast_to(variance, top.shape)
     noise = np.broadcast_to(np.square(norm(noise_of_rows.values())), top.shape)
@@ -181,12 +184,15 @@ def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
     reached = pooled + own * off / np.sqrt(squares)
     t = np.clip(reached, first, last)
     off, moved, variance = apart(t)
-    inverse, share, doubt, beta = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
+    inverse, share, doubt, beta, lean = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
     own = np.where(t == reached, own, 0.0)
     bias = own * (1 - share * own) * shared * inverse / np.sqrt(squares)
     values = statistic.place(t + inverse * off + bias)
-    deviations = {b: inverse * statistic.unit * part for b, part in moved.items()}
     unit = statistic.unit
+    leaning = float(np.sum((weights * lean * (1 - own))[used])) / all_rows
+    of_t = np.divide(leaning, weights, out=np.zeros(top.shape), where=used)
+    of_cell = inverse + lean * own / np.sqrt(squares)
+    deviations = {b: unit * (of_cell * part + of_t * moved_t[b]) for b, part in moved.items()}
     return Linear(values, deviations, inverse * unit * off, doubt, beta / unit if unit else 0.0)
 
 
@@ -213,15 +219,15 @@ def _inverse_of_rows(
     off: np.ndarray,
     moved: dict[str, Value],
     used: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, float, float]:
+) -> tuple[np.ndarray, np.ndarray, float, float, np.ndarray]:
     """Return inverses of numbers of rows, uncorrelated with D; which part of each is its own.
 
-    Then how far all may be off, and beta.
+    Then how far all may be off, beta, and by how much the inverses are too small.
     """
     shared = covariance(noise, moved)
     own = np.square(norm(moved.values()))
     beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
-    numbers = rows - beta * off
+    measured = numbers = rows - beta * off
     variance = np.maximum(np.square(norm(noise.values())) - beta * shared, 0.0)
     variance = np.broadcast_to(variance, numbers.shape)
     middle = numbers[used].mean()
@@ -233,4 +239,5 @@ def _inverse_of_rows(
     numbers = np.maximum(middle + share * (numbers - middle), np.maximum(np.sqrt(variance), 1.0))
     error = variance / numbers**2
     inverse = (1 - error / (1 + 2 * error)) / numbers
-    return inverse, share, doubt, float(np.broadcast_to(beta, numbers.shape)[used].mean())
+    mean_of_beta = float(np.broadcast_to(beta, numbers.shape)[used].mean())
+    return inverse, share, doubt, mean_of_beta, 1 - inverse * measured

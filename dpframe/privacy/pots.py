@@ -32,7 +32,8 @@ from dpframe.context import cached_property
 from dpframe.frozen import frozen
 from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
-from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, pure_of_mu
+from dpframe.privacy.together import gaussian_price, hides_as_well
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
@@ -103,7 +104,7 @@ class GaussianPot:
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
-        return _gaussian_price(loss)
+        return gaussian_price(loss)
 
     def spare(self, left: Fraction) -> Spare:
         """Return the losses of either kind that fill what is left."""
@@ -267,7 +268,21 @@ class Pots:
         live = self.begun_with(loss).live
         if any(_fill_pot(pot, had, [(pot.price(loss), 1)]) is not None for pot, had in live):
             return True
-        return self.is_untouched and _gaussian_price(loss) <= self.whole
+        return self.is_untouched and self._is_whole(loss)
+
+    def _is_whole(self, loss: PrivacyLoss) -> bool:
+        """Whether a loss by itself keeps the budget."""
+        if loss.epsilon and loss.mu_squared:
+            return hides_as_well(loss, self.pots[0].limit, self.whole)
+        return gaussian_price(loss) <= self.whole
+
+    def allows_part(self, loss: PrivacyLoss, part: Fraction) -> bool:
+        """Whether a loss takes at most some part of what is left in a pot."""
+        for pot, had in self.begun_with(loss).live:
+            price = pot.price(loss)
+            if price is not None and price <= part * _left(had, pot.limit):
+                return True
+        return False
 
     def fits_delta(self, loss: PrivacyLoss) -> bool:
         """Whether the extra delta of a further loss fits, exactly."""
@@ -390,6 +405,10 @@ class PotsOfParts(Pots):
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits in the pots of every part."""
         return all(pots.fits(loss) for pots in self.each)
+
+    def allows_part(self, loss: PrivacyLoss, part: Fraction) -> bool:
+        """Whether a loss takes at most some part of what is left for every part of the data."""
+        return all(pots.allows_part(loss, part) for pots in self.each)
 
     @cached_property
     def spare(self) -> Spare:
@@ -556,17 +575,6 @@ def _renyi_pot(budget: Budget, part: Fraction, order: Fraction) -> RenyiPot | No
     own_delta = float_below(budget.noise_delta * part)
     limit = renyi.renyi_limit(budget.epsilon, own_delta, order) if own_delta else Fraction(0)
     return RenyiPot(part, order, limit) if limit > 0 else None
-
-
-def _gaussian_price(loss: PrivacyLoss) -> Fraction:
-    if not loss.epsilon:
-        return loss.mu_squared
-    return loss.mu_squared + _mu_squared_of_pure(loss.epsilon)
-
-
-@lru_cache(maxsize=2**16)
-def _mu_squared_of_pure(epsilon: Fraction) -> Fraction:
-    return Fraction(mu_of_pure(epsilon)) ** 2
 
 
 def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:

@@ -27,7 +27,9 @@ _LEVEL = 0.95  # of what may be unseen
 # Over 20 tables, caps told from 30 times the noise on err 1.25 times as much as the best on average
 # and 2.6 times at worst; without a limit, 3.0 and 17 times
 _LEAST_SEEN = 30.0
-_SURE = 1.645  # standard errors that a normal number exceeds in 5 % of cases
+# Standard errors that a normal number exceeds in 2.5 % of cases: at 1.645, those of 30 times the
+# noise are told to be too few in 94 or 95 of 100
+_SURE = 1.96
 _SHOWN = 12  # candidates
 
 
@@ -174,12 +176,12 @@ def mean_error(std_error: float) -> float:
 def needed(std_error: float, bins: int) -> float:
     """Return how many units must be seen in all, with noise, so that a histogram tells a cap.
 
-    They are 30 times the mean size of the noise in a bin, but for 5 % of cases.
+    They are 30 times the mean size of the noise in a bin, but for 2.5 % of cases.
 
     Examples
     --------
     >>> round(needed(math.sqrt(2) / 0.1, 38))
-    443
+    471
     """
     return _LEAST_SEEN * mean_error(std_error) + _SURE * std_error * math.sqrt(bins)
 

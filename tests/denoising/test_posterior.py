@@ -106,6 +106,18 @@ def test_sparse_counts_err_less_than_thresholds_and_zeros(seed):
     assert 0.7 < (1 - found.risk / 36) / (1 - error(found.values, truth, 2) / 36) < 1.4
 
 
+def test_means_of_many_zeros_add_up_to_little():
+    # EM that begins with half of its weight beside 0 leaves some there: means then add up to 60,000
+    rng = np.random.default_rng(4)
+    truth = np.zeros(30_000)
+    truth[:3] = [300, 150, 80]
+    y = truth + np.rint(rng.normal(0, 35, len(truth)))
+    universal = np.maximum(y - 35 * math.sqrt(2 * math.log(len(y))), 0)
+    found = posterior(y, 35.0, loss="squared").values
+    assert abs(found.sum() - 530) < 400
+    assert error(found, truth, 2) < min(error(universal, truth, 2), error(0 * y, truth, 2))
+
+
 DENSE = {
     "scattered": (300, lambda rng, n: rng.integers(0, 7_500, n), 50.0),
     "even": (400, lambda rng, n: rng.integers(0, 250, n), 5.0),

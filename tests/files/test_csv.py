@@ -229,6 +229,40 @@ def test_altered_tables_are_not_read(name, tmp_path):
         read_csv(place)
 
 
+SAID = {
+    "a digit": "row 2 of column 'n' was changed",
+    "a key": "a key of level 'zone' was not released",
+    "a text for a number": "row 3 of column 1 is no whole number",
+    "a cell emptied": "row 3 of column 1 is no whole number",
+    "a row dropped": "more or fewer than 3 rows",
+    "a row repeated": "more or fewer than 3 rows",
+    "a header": "keys or labels were changed",
+    "headers swapped": "row 1 of column 'total' was changed",
+    "the name of the index": "its header was changed",
+    "a quote opened": "a row has more or fewer values",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_refusals_say_what_was_changed(name, tmp_path):
+    place = tmp_path / "zones.csv"
+    write_csv(outputs(), place)
+    place.write_text(ALTERED[name](place.read_text()))
+    with raises(CertificateError, SAID[name]):
+        read_csv(place)
+
+
+def test_refusals_hold_no_value_of_the_file(tmp_path):
+    place = tmp_path / "zones.csv"
+    write_csv(outputs(), place)
+    header, *_ = place.read_text().splitlines()
+    for line in ('"secret",77123,1.0,2.0', '"A",secret,1.0,2.0', '"A",77123,1.0,2.0', "secret"):
+        place.write_text(f"{header}\n{line}\n{line}\n{line}\n")
+        with pytest.raises(CertificateError) as refused:
+            read_csv(place)
+        assert "secret" not in str(refused.value) and "77123" not in str(refused.value)
+
+
 def test_a_bracket_of_an_interval_is_part_of_the_table(tmp_path):
     place = tmp_path / "bins.csv"
     write_csv(released(KEYS["infinite intervals"]), place)

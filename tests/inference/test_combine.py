@@ -296,6 +296,23 @@ def test_what_is_said_of_too_few_rows_is_mostly_nothing():
     assert known.sum() < 20  # 8 of 100 are known: 20 of 40 with chance 1e-11
 
 
+def test_rates_of_few_rows_beside_many_err_as_much_as_they_say():
+    # inverses of few rows are too small, so that estimates lean on the mean of all cells, and have
+    # its noise: without it, they err 1.39 times as much. The spread of 60 errors is off by 9 %
+    rows, groups = np.repeat([3, 100], [30, 5]), 60
+    rng = np.random.default_rng(2)
+    met = rng.binomial(rows, 0.3, (groups, 35))
+    places = np.repeat(np.arange(groups * 35), np.tile(rows, groups))
+    frame = pd.DataFrame({"g": places // 35, "cell": places % 35})
+    frame["met"] = frame.groupby(["g", "cell"]).cumcount() < met.ravel()[places]
+    keys = {"g": range(groups), "cell": range(35)}
+    frame.dp.declare(keys=keys, privacy_unit=dpf.EACH_ROW)
+    made = frame.dp.rate("met", by=["g", "cell"], epsilon=1, delta=1e-6, mechanism="gaussian")
+    found = pd.concat([made.dp.combine({(g, c): 1 / 35 for c in range(35)}) for g in range(groups)])
+    errors = found["estimate"].to_numpy() - (met / rows).mean(axis=1)
+    assert 0.75 < np.std(errors) / found["std_error"].median() < 1.25
+
+
 def test_a_combination_of_nothing_known_has_no_numbers():
     frame, _ = small_rates(1, 3, 1, 0.5, seed=3)
     made = frame.dp.rate("met", by=["g", "cell"], epsilon=0.01)
