@@ -39,7 +39,7 @@ def check_pieces(hint: Any, value: Any, check: Check, place: FieldPath = ()) -> 
     ----------
     hint
         The type of the value.
-    found
+    value
         The value, as plain JSON.
     check
         Raises an error where a piece is not of a type.
@@ -341,9 +341,9 @@ def read(kind: type[P], value: object, noun: str, text: str | None = None) -> P:
     ----------
     kind
         The type of the record.
-    found
+    value
         What should be its plain JSON.
-    what
+    noun
         What it is called in an error.
     text
         The JSON itself, if it is at hand.

@@ -12,8 +12,9 @@ from dpframe.cells.keys import are_mixed
 from dpframe.cells.record import ATTRIBUTE, RECORD, Opened
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import look, look_with
+from dpframe.columns import require_arrow
 from dpframe.context import at_the_door
-from dpframe.errors import CertificateError, DPFrameError, pip_install
+from dpframe.errors import CertificateError
 from dpframe.public import public_call
 
 
@@ -88,12 +89,13 @@ def _texts_of_mixed(keys: pd.Index) -> pd.Index:
 
 def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
     """Return what the file holds, once it is known to read back."""
+    require_arrow("writing Parquet files", ".dp.write_csv needs no extra.")
+    import pyarrow as pa  # comes with an extra
+    from pyarrow.parquet import ParquetWriter
+
     data = io.BytesIO()
     carried = {ATTRIBUTE: {RECORD: opened.text}}
     try:
-        import pyarrow as pa  # comes with an extra
-        from pyarrow.parquet import ParquetWriter
-
         made = pa.Table.from_pandas(table)
         plain = all(map(_is_of_parquet, made.schema.types))
         # a schema of Arrow is all that is read of what stands beside it, and holds it once more
@@ -106,9 +108,6 @@ def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
         back = pd.read_parquet(data, engine="pyarrow")
         _require_record(back, carried)
         look_with(back, opened)
-    except ImportError:
-        rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
-        raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
     except (ValueError, TypeError, NotImplementedError, CertificateError):
         rule = f"{_lost_in_parquet(table)} of this release does not read back from Parquet as it is"
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."

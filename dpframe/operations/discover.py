@@ -258,7 +258,7 @@ def plan_labels(
     ----------
     frame, declaration
         A private frame, and what was declared about it.
-    wanted, spend
+    search, spend
         What is searched, and for how much.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,

@@ -116,18 +116,18 @@ class _Chain:
     ----------
     part
         Its name.
-    found
+    trace
         All rows.
     left
         Mask of the rows that are not dropped above.
     """
 
     def __init__(self, part: str, trace: Trace, left: np.ndarray) -> None:
-        self._part, self._found, self.left = part, trace, left
+        self._part, self._trace, self.left = part, trace, left
 
     def all(self, words: str) -> Line:
         """Begin: say how many rows are not left from above."""
-        return self._line(words, self._found.rows - self.counted)
+        return self._line(words, self._trace.rows - self.counted)
 
     def drop(self, words: str, rows: np.ndarray, hint: str = "") -> Line:
         """Drop the rows of a mask."""
@@ -149,8 +149,8 @@ class _Chain:
         return _number(self.left)
 
     def _line(self, words: str, number: int, hint: str = "") -> Line:
-        units = self._found.units(self.left)
-        return Line(self._part, words, number, self._found.rows, self.counted, units, hint)
+        units = self._trace.units(self.left)
+        return Line(self._part, words, number, self._trace.rows, self.counted, units, hint)
 
 
 def lines_of_table(trace: RowTrace, table: Table, declaration: Declaration) -> Iterator[Line]:
@@ -344,7 +344,7 @@ def where_hint(condition: Condition, step: Step, left: np.ndarray, trace: Trace)
         The rows that do not meet it.
     left
         Mask of the rows that are left after it.
-    found
+    trace
         All rows.
     """
     if step.kind != "where" or left.any() or not step.rows.any():

@@ -39,19 +39,31 @@ GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
 
 # pots of many small releases
-_SMALL = Fraction(1, 14)  # of epsilon: the largest first pure loss after which there are these
-_KEPT = Fraction(197, 200)  # of the mu of the Gaussian pot, and of the limits of Renyi ones
-_MANY = Fraction(9, 10)  # the order with the rest of delta is best where this of epsilon is left
-_PARTS = 10_000  # parts of delta are multiples of 1 / this
+# of epsilon: the largest first pure loss after which there are these
+_SMALL = Fraction(1, 14)
+# of the mu of the Gaussian pot, and of the limits of Renyi ones
+_KEPT = Fraction(197, 200)
+# the order with the rest of delta is best where this of epsilon is left
+_MANY = Fraction(9, 10)
+# parts of delta are multiples of 1 / this
+_PARTS = 10_000
 
-_ORDERS = 6  # of Renyi, which a budget keeps beside GDP
-_FIRST = Fraction(10**9)  # above all orders
-_RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
-_MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
-_NOTHING = Fraction(1, 10**9)  # of a pot
-_LARGEST_LOOK = Fraction(1, 8)  # of what is left
-_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(11, 14)  # by pure, Gaussian looks
-_LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
+# of Renyi, which a budget keeps beside GDP
+_ORDERS = 6
+# above all orders
+_FIRST = Fraction(10**9)
+# Renyi pot k has the order that is best where 0.6**k of epsilon is left
+_RATIO = Fraction(3, 5)
+# conversions from pure to mu and back keep margins of 2**-40 each
+_MARGIN = Fraction(1, 2**38)
+# of a pot
+_NOTHING = Fraction(1, 10**9)
+# of what is left
+_LARGEST_LOOK = Fraction(1, 8)
+# by pure, Gaussian looks
+_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(11, 14)
+# amounts with longer denominators are rounded to this one
+_LONG, _GRID = 1024, 1 << 512
 
 
 class Spare(NamedTuple):
@@ -220,12 +232,12 @@ class Pots:
         sums = tuple(
             None
             if had is None
-            else _fill_pot(pot, had, [(one.prices[place], times) for one, times in charged])
+            else _fill_pot(pot, had, [(priced.prices[place], times) for priced, times in charged])
             for place, (pot, had) in enumerate(zip(self.pots, self.sums, strict=True))
         )
         spent = PrivacyLoss(
             *(
-                _total(had, [(one.loss.parts[place], times) for one, times in charged])
+                _total(had, [(priced.loss.parts[place], times) for priced, times in charged])
                 for place, had in enumerate(self.spent.parts)
             )
         )
@@ -310,12 +322,12 @@ class Pots:
                 continue
             match pot:
                 case RenyiPot():
-                    one = pot.spare(left, most.epsilon)
+                    fitting = pot.spare(left, most.epsilon)
                 case PurePot() | GaussianPot():
-                    one = pot.spare(left)
+                    fitting = pot.spare(left)
                 case _:
                     assert_never(pot)
-            most = Spare(max(most.mu_squared, one.mu_squared), max(most.epsilon, one.epsilon))
+            most = Spare(*map(max, most, fitting))
         return most
 
     @cached_property
@@ -371,8 +383,8 @@ class Pots:
     @property
     def used(self) -> Fraction:
         """Part of the emptiest pot that is used: 0 at first, 1 if nothing more fits."""
-        found = self.emptiest
-        return Fraction(1) if found is None else found[1] / found[0].limit
+        emptiest = self.emptiest
+        return Fraction(1) if emptiest is None else emptiest[1] / emptiest[0].limit
 
 
 @frozen
@@ -395,8 +407,8 @@ class PotsOfParts(Pots):
         joined = reduce(Pots.fullest, each)
         if len(each) == 1:
             return joined
-        known = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
-        return cls(*known, each=tuple(sorted(each, key=_in_order)))
+        facts = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
+        return cls(*facts, each=tuple(sorted(each, key=_in_order)))
 
     def filled(self, charged: Sequence[tuple[Priced, int]]) -> Pots:
         """Charge losses to every part."""
@@ -448,13 +460,15 @@ def _in_order(pots: Pots) -> tuple[tuple[bool, Fraction], ...]:
     return tuple((had is None, had or Fraction(0)) for had in sums)
 
 
-@lru_cache(maxsize=64)  # a preview and its release ask for the same
+# a preview and its release ask for the same
+@lru_cache(maxsize=64)
 def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
     mu_squared, epsilon = pots.for_shares
     gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * mu_squared)
     pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * epsilon)
     look = min(part * epsilon, pots.plus(gaussian).spare.epsilon)
-    begun = pots.begun_with(PrivacyLoss(epsilon=look))  # it may settle what there is for the rest
+    # it may settle what there is for the rest
+    begun = pots.begun_with(PrivacyLoss(epsilon=look))
     look = min(look, begun.plus(gaussian).spare.epsilon)
     losses = min(part * mu_squared, pots.plus(pure).spare.mu_squared), look
     return Spare(*(shorten(loss, math.floor) for loss in losses))
@@ -519,12 +533,12 @@ def settle_pots(budget: Budget) -> Pots:
     pure = PurePot(exact(budget.epsilon))
     if not delta:
         return Pots((pure,), Fraction(0), discovery)
-    whole = _largest_mu_squared(budget.epsilon, delta)
+    most = _largest_mu_squared(budget.epsilon, delta)
     part = (1 - GAUSSIAN_PART) / _ORDERS
     renyi_pots = [_best_pot(budget, part, _RATIO**k) for k in range(_ORDERS)]
     others = [pot for pot in renyi_pots if pot]
     gaussian = _gaussian_pot(budget, GAUSSIAN_PART if others else Fraction(1))
-    pots = Pots((pure, gaussian, *others), whole, discovery)
+    pots = Pots((pure, gaussian, *others), most, discovery)
     many = _pots_of_many(budget, gaussian, tuple(others[1:])) if others else ()
     return replace(pots, many=(pure, *many), small=_SMALL * pure.limit) if many else pots
 

@@ -404,7 +404,7 @@ def check_margins(
         The columns of the tables.
     columns
         What is released in each of them.
-    whole
+    all_cells
         Whether all combinations of groups can hold rows.
 
     Raises
