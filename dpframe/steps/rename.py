@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import is_label, is_unicode
 from dpframe.cells.keys import token
+from dpframe.cells.locate import COLUMNS, ROWS
 from dpframe.cells.record import attach, record_on, salt_of
 from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release, check_alike
@@ -188,15 +189,23 @@ def _show(
                 table = table.rename(
                     dict(new_keys), axis=axis, level=name if table.axes[axis].nlevels > 1 else None
                 )
-    both = {**labels, **{name: new for name, new in names.items() if name in table.columns}}
-    table = table.rename(columns=both)
-    for axis in (0, 1):
+    flat = table.columns.nlevels == 1
+    both = labels | {name: new for name, new in names.items() if flat and name in table.columns}
+    most = max(table.index.nlevels, table.columns.nlevels)
+    for axis, number in product((ROWS, COLUMNS), range(most)):
         index = table.axes[axis]
-        if axis == 0 and labels and any(name is None or name == "variable" for name in index.names):
-            table = table.rename(index=labels)
+        # a key may read like a label
+        level = number if index.nlevels > 1 else None
+        if number >= index.nlevels or (axis, number) in shown.layout.levels:
+            continue
+        if axis == COLUMNS:
+            table = table.rename(columns=both, level=level)
+        else:
+            table = table.rename(index=labels, level=level)
+    for axis in (ROWS, COLUMNS):
         index = table.axes[axis]
         renamed = index.set_names([names.get(n, n) for n in index.names])
-        table = table.set_axis(renamed, axis="columns" if axis else "index")
+        table = table.set_axis(renamed, axis="columns" if axis == COLUMNS else "index")
     return table
 
 
