@@ -187,7 +187,7 @@ class Splitter:
         for declaration in declarations:
             facts |= declaration.columns
         labels = set(self.frame.columns).difference(self.unit)
-        declared = {label: c for label, c in facts.items() if label in labels}
+        declared: dict[Hashable, Column] = {k: c for k, c in facts.items() if k in labels}
         listed = {label: list(c.keys) for label, c in declared.items() if c.keys is not None}
         return declared, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
 
