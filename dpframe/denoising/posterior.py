@@ -80,20 +80,15 @@ def posterior(
 ) -> Denoised:
     """Return posterior medians, or means, of the true values.
 
-    With p the law of the noise and w_j the prior probability of the point g_j of a grid, the values
-    y_i have the log-likelihood `sum_i log f_i`, `f_i = sum_j w_j p(y_i - g_j)`, which EM raises.
-    Given what was released, a true value is g_j with probability `p_ij = w_j p(y_i - g_j) / f_i`.
+    With p the law of the noise, independent and of deviation sigma, and w_j the prior probability
+    of the point g_j of a grid, the values y_i have the log-likelihood `sum_i log f_i`, `f_i = sum_j
+    w_j p(y_i - g_j)`, which EM raises. Given what was released, a true value is g_j with
+    probability `p_ij = w_j p(y_i - g_j) / f_i`.
 
     Parameters
     ----------
-    values
-        The noisy values, shape (n,).
-    sigma
-        Standard deviation of the noise in a value, in the units of the values.
-    law
-        Law of the noise, which is independent.
-    nonnegative
-        Whether no true value is below 0.
+    values, sigma, law, nonnegative
+        The noisy values, their noise, and whether no true value is below 0.
     integer
         Whether the true values are whole. Medians are then whole.
     total

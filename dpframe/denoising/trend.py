@@ -45,61 +45,35 @@ def trend_filter(
 ) -> Denoised:
     """Denoise values on a graph so that neighbors are alike except where they clearly are not.
 
-    With y the n values, D the oriented incidence matrix of the m edges (a row has 1 at one end and
-    -1 at the other), `L = D' D` the Laplacian and l the penalty, the estimate minimizes
+    With y the n values, D the oriented incidence matrix of the edges (a row has 1 at one end and -1
+    at the other), `L = D' D` the Laplacian and l the penalty, the estimate minimizes
 
         1/2 |y - x|^2 + l |D x|_1        order 0: constant on regions, with jumps between them
         1/2 |y - x|^2 + l |L x|_1        order 1: x_i is the mean of its neighbors, except at knots
 
-    Parameters
-    ----------
-    values
-        The noisy values of the nodes, shape (n,).
-    sigma
-        Standard deviation s of the Gaussian noise in a value, in the units of the values.
-    edges
-        Pairs of positions of neighbors, shape (m, 2). Nodes need not be connected; one that has no
-        neighbor keeps its value.
-    order
-        0 or 1.
-    penalty
-        A number >= 0 in the units of the values, or "sure": the penalty with the smallest estimate
-        of the risk among none, 24 from 0.05 s to 30 s, and larger ones up to ten times the best.
-        Trying ends where no larger penalty can have a smaller estimate.
-    progress
-        Whether to show a bar while penalties are tried, if that takes longer than two seconds and
-        tqdm is installed.
+    Edges are pairs of positions, shape (m, 2); a node without any keeps its value. The penalty is
+    in the units of the values, or "sure": the one with the smallest estimate of the risk among
+    none, 24 from 0.05 to 30 sigma, and larger ones up to ten times the best.
 
-    Returns
-    -------
-    Denoised
-        `risk` is Stein's estimate, unbiased for a given penalty:
-        `|x - y|^2 / n - s^2 + 2 s^2 k / n`, with k the degrees of freedom. For order 0 that is the
-        number of regions: the components of the graph without the edges that x jumps over. For
-        order 1 it is the dimension of `{v : (L v)_i = 0 where (L x)_i = 0}`: each component of the
-        graph adds its number of knots, the i with `(L x)_i != 0`, or 1 if it has none. `chosen`
-        holds "penalty" and "degrees_of_freedom". Without edges, where no penalty has an estimated
-        risk below s^2, and where the noise or the penalty given is lost in the rounding of values
-        (below 1e-15 of the largest), all come back unchanged, with penalty 0, n degrees of freedom
-        and risk s^2.
+    `risk` is Stein's estimate, unbiased for Gaussian noise and a given penalty, with k degrees of
+    freedom: for order 0 the number of regions, for order 1 that of the knots, `(L x)_i != 0`, or 1
+    in a component without any. `chosen` holds "penalty" and "degrees_of_freedom". Where no penalty
+    has a risk below sigma^2, and where noise or penalty are lost in the rounding of values (below
+    1e-15 of the largest), all come back unchanged.
 
     References
     ----------
     Y.-X. Wang, J. Sharpnack, A. J. Smola and R. J. Tibshirani, "Trend filtering on graphs", Journal
-    of Machine Learning Research 17, 2016.
-    R. J. Tibshirani and J. Taylor, "Degrees of freedom in lasso problems", Annals of Statistics 40,
-    2012.
-    S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM Journal on
-    Optimization 2, 1992 (the method, here on the dual of the estimate).
+    of Machine Learning Research 17, 2016. R. J. Tibshirani and J. Taylor, "Degrees of freedom in
+    lasso problems", Annals of Statistics 40, 2012. S. Mehrotra, "On the implementation of a
+    primal-dual interior point method", SIAM Journal on Optimization 2, 1992 (here on the dual).
 
     Examples
     --------
     >>> line = [(0, 1), (1, 2), (2, 3), (3, 4)]
     >>> found = trend_filter([1.0, 2.0, 3.0, 9.0, 7.0], 1.0, line, penalty=1.5)
-    >>> found.values.round(6)
-    array([2.25, 2.25, 3.  , 7.25, 7.25])
-    >>> found.chosen
-    {'penalty': 1.5, 'degrees_of_freedom': 3.0}
+    >>> found.values.round(6), found.chosen
+    (array([2.25, 2.25, 3.  , 7.25, 7.25]), {'penalty': 1.5, 'degrees_of_freedom': 3.0})
     """
     y, s = check_values(values), check_sigma(sigma)
     pairs = check_edges(edges, y.size)

@@ -33,47 +33,22 @@ def tree_wavelets(
 
     With y the n values, s = `sigma` and `W_t` the orthonormal wavelets of spanning tree t as rows,
     the estimate is the mean over t of `M y + W_t' h(W_t y)`: M takes the mean of every connected
-    component, which is left as it is, and h is `soft_threshold`.
+    component, which is left as it is, and h is `soft_threshold`, with a "sure" threshold per tree,
+    or the "universal" one. Edges are pairs of positions, shape (m, 2); a node without any keeps its
+    value. The trees are minimum spanning trees of random weights, by a seed that is no secret.
 
-    Parameters
-    ----------
-    values
-        The noisy values of the nodes, shape (n,).
-    sigma
-        Standard deviation of the Gaussian noise in a value, in the units of the values.
-    edges
-        Pairs of positions of neighbors, shape (m, 2). Nodes need not be connected; one that has no
-        neighbor keeps its value.
-    trees
-        How many spanning trees, at least 1. More cost more time and are more accurate.
-    threshold
-        "sure" chooses a threshold per tree; "universal" takes `s sqrt(2 ln d)` for d wavelets,
-        which costs many times more than it gains where noise is small next to the true values.
-    seed
-        Determines the spanning trees, which have nothing secret about them. At least 0.
+    `risk` is Stein's estimate for the average x, for Gaussian noise and given thresholds: `|x -
+    y|^2 / n + s^2 (2 q - 1)`, with q n the mean number of wavelets kept plus that of components.
+    `chosen` holds "threshold", the mean over the trees. Where noise is lost in the rounding of
+    values (below 1e-15 of the largest), all come back unchanged.
 
-    Returns
-    -------
-    Denoised
-        `risk` is Stein's estimate for the average x over the trees, for given thresholds:
-        `|x - y|^2 / n + s^2 (2 q - 1)`, with q n the mean over the trees of the number of wavelets
-        that are kept plus the number of components. It is below the mean of the risks of the single
-        trees. `chosen` holds "threshold", the mean over the trees. Without edges, and where the
-        noise is lost in the rounding of values (below 1e-15 of the largest), all come back
-        unchanged, with threshold 0 and risk s^2.
-
-    Notes
-    -----
-    The trees are minimum spanning trees of random weights. Time and memory grow as n times the
-    depth of the cuts, which is a few times log n where nodes have few neighbors; a node with k
-    neighbors in a tree makes it k.
+    Time and memory grow as n times the depth of the cuts: a few times log n where nodes have few
+    neighbors, and k for a node with k neighbors in a tree.
 
     References
     ----------
     J. Sharpnack, A. Krishnamurthy and A. Singh, "Detecting activations over graphs using spanning
     tree wavelet bases", AISTATS 2013.
-    C. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics
-    9, 1981.
 
     Examples
     --------

@@ -249,21 +249,12 @@ def widen(
     `h = w / s` the half-width of the noise in its deviations, it is `f sqrt(s^2 + v)` with `f = z +
     (h - z) (s^2 / (s^2 + v))^2`: to first order in the excess kurtosis, which sums have by these
     squares (Cornish and Fisher 1938). Of Laplace and normal errors it holds, at every ratio of
-    them, within .005 of the levels .8, .9 and .95, and within .0015 of .99.
+    them, within .005 of the levels .8, .9 and .95, and within .0015 of .99. A v below 0 counts as
+    0.
 
     Where noise gives v a standard error e, `T = s^2 + v` has that of a variance with `n = 2 T^2 /
     e^2` degrees of freedom, and counts as one with 20 at least: the half-width is multiplied by `1
     + (z^2 + 1) / (4 n)`, as a quantile of Student is to first order (Satterthwaite 1946).
-
-    Variances below 0 count as 0.
-
-    References
-    ----------
-    E. A. Cornish and R. A. Fisher, "Moments and cumulants in the specification of distributions",
-    Revue de l'Institut International de Statistique 5(4), 1938.
-
-    F. E. Satterthwaite, "An approximate distribution of estimates of variance components",
-    Biometrics Bulletin 2(6), 1946.
 
     Examples
     --------
