@@ -19,6 +19,7 @@ GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
 Other: TypeAlias = Hashable | Mapping[Hashable, Hashable] | None
+Mechanisms: TypeAlias = MechanismName | Mapping[str, MechanismName]
 
 
 @frozen(slots=True)
@@ -78,7 +79,8 @@ class Spending:
         budget for every part; `None`: all parts, each of which spends.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
-        `dpframe.strategies.MECHANISMS`; for quantiles also "select".
+        `dpframe.strategies.MECHANISMS`; for quantiles also "select". For a dict of queries also a
+        dict with one for each, pure or Gaussian: both in one charge.
     privacy_unit
         `dpf.EACH_ROW`: every row is a person of its own, for a frame without a declared unit.
     """

@@ -73,9 +73,11 @@ def delta_of_groups(part, epsilon, replaced):
     return worst
 
 
-def delta_of(mu, epsilon):
-    """Return the delta of Gaussian noise at an epsilon."""
-    return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+def delta_of(mu, epsilon, pure=0):
+    """Return the delta of Gaussian noise at an epsilon, beside pure noise: randomized response."""
+    left = epsilon - pure, epsilon + pure
+    near, far = (mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu) for e in left)
+    return (near + mp.exp(-pure) * far) / (1 + mp.exp(-pure))
 
 
 def epsilon_of(curve, delta):
@@ -92,12 +94,11 @@ def most_rows(release):
     caps = release["privacy_unit"]["caps"]
     total, group = caps["max_rows"], caps["max_rows_per_group"]
     each = min((cap for cap in (total, group) if cap is not None), default=mp.inf)
-    units = 2 if release["neighboring"] == "replace" else 1
     for part in release["witness"]:
         rows = sum(cells["times"] * sum(cells["rows"]) for cells in part["cells"])
         most = max((row for cells in part["cells"] for row in cells["rows"]), default=0)
         counted = total is not None and part["law"] != "staircase"
-        if most > each or (counted and rows > units * total):
+        if most > each or (counted and rows > total * (1 + (release["neighboring"] == "replace"))):
             return False
     return True
 
@@ -107,14 +108,15 @@ def recompute(release):
     parts, delta = release["witness"], release["privacy_loss"]["delta"]
     costs = [(part["law"], part["alike"] * cost_of_unit(part)) for part in parts]
     mu = mp.sqrt(sum((cost for law, cost in costs if law == "gaussian"), mpf(0)))
-    epsilon = sum((cost for law, cost in costs if law != "gaussian"), mpf(0))
+    pure = epsilon = sum((cost for law, cost in costs if law != "gaussian"), mpf(0))
     extra = sum((part["alike"] * chance_shown(part) for part in parts if part["lone"]), mpf(0))
     if mu and delta and parts[0]["lone"] and len(parts) == 1:
         replaced = release["neighboring"] == "replace"
         epsilon = epsilon_of(lambda e: delta_of_groups(parts[0], e, replaced), mpf(delta))
     elif mu and delta:
-        epsilon = epsilon_of(lambda e: delta_of(mu, e), mpf(delta) - extra)
-    return mu, epsilon, extra
+        epsilon = epsilon_of(lambda e: delta_of(mu, e, pure), mpf(delta) - extra)
+    of_pure = 8 * mp.erfinv(mp.tanh(pure / 2)) ** 2  # the mu squared of randomized response
+    return mp.sqrt(mu**2 + of_pure) if mu else mu, epsilon, extra
 
 
 def compare(release):
@@ -122,10 +124,8 @@ def compare(release):
     mu, epsilon, extra = recompute(release)
     loss = release["privacy_loss"]
     pairs = [("extra delta", extra, loss["extra_delta"])]
-    if loss["delta"] is not None:
-        pairs.append(("epsilon", epsilon, loss["epsilon"]))
-    if mu:
-        pairs.append(("mu", mu, loss["mu"]))
+    pairs += [("epsilon", epsilon, loss["epsilon"])] if loss["delta"] is not None else []
+    pairs += [("mu", mu, loss["mu"])] if mu else []
     lines = [release["query"]["words"]]
     for name, cost, promised in pairs:
         said = "at most" if cost <= promised * NEAR else "MORE THAN"

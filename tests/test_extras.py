@@ -68,6 +68,8 @@ NEEDS = {
 COMMANDS = [
     ["verify", "x.parquet"],
     ["preview", "csv-in.toml"],
+    ["preview", "csv-in.toml", "--without-data"],
+    ["preview", "parquet-in.toml", "--without-data"],
     ["release", "parquet-out.toml"],
     ["preview", "parquet-out.toml"],
     ["release", "parquet-in.toml"],

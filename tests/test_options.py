@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 import dpframe as dpf
-from dpframe.options import FRONT, RARE, Aim, ChosenRows, GivenBounds, Memo, Spending
+from dpframe.options import FRONT, RARE, Aim, ChosenRows, GivenBounds, Mechanisms, Memo, Spending
 from dpframe.privacy.amounts import AMOUNTS, Amount
 from dpframe.queries.discovery import DiscoveryMechanism
 
@@ -30,7 +30,10 @@ PART_OF = {  # fields that a call leaves out, since they say nothing there
         "weight",
     },
 }
-OTHER_TYPES = {("discover", "mechanism"): DiscoveryMechanism}
+OTHER_TYPES = {
+    ("discover", "mechanism"): DiscoveryMechanism,
+    **dict.fromkeys([("release", "mechanism"), ("plan", "mechanism")], Mechanisms),
+}
 OTHERS = {"weights": (Hashable, None), "bounds": (GivenBounds, None), "level": (float, 0.95)}
 """Keywords that several queries have beside those of a family, with type and default."""
 

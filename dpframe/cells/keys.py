@@ -64,6 +64,13 @@ def are_whole(keys: pd.Index) -> bool:
     return isinstance(keys.dtype, np.dtype) and keys.dtype.kind in "iu"
 
 
+def are_mixed(keys: Any) -> bool:
+    """Whether keys are of several kinds, such as periods and "All"; files keep them as texts."""
+    kinds = ("mixed", "mixed-integer")
+    mixed = keys.dtype == object and pd.api.types.infer_dtype(keys, skipna=True) in kinds
+    return mixed and len({*map(type, keys)}) > 1
+
+
 def listed(keys: pd.Index) -> list[Any]:
     """Return keys as objects; Arrow gives one after the other slowly."""
     objects: list[Any] = (keys if are_whole(keys) else keys.to_numpy(object)).tolist()
@@ -311,7 +318,7 @@ class Level:
         """Return the places of values among the keys.
 
         Keys are found by their kind; where none is, all of them by what they read like, as dates
-        of a text file are.
+        of a text file are. Of keys of several kinds, which files keep as texts, others are, too.
 
         Raises
         ------
@@ -328,8 +335,11 @@ class Level:
         else:
             listed = list(known)
             places = self._by_token(listed, alias)
-        if len(places) and (places < 0).all():
-            places = np.array([self._texts.get(str(key), -1) for key in known], np.intp)
+        lacking = places < 0
+        if lacking.any() and (lacking.all() or are_mixed(self.keys)):
+            read = np.full(len(places), -1, np.intp)
+            read[len(places) - len(known) :] = [self._texts.get(str(key), -1) for key in known]
+            places = np.where(lacking, read, places)
         if (places < 0).any() or len(places) < len(used):
             raise alter(f"level {self.name!r} has a key that was not released")
         by_code = np.zeros(len(values.keys) + 1, np.intp)

@@ -161,7 +161,7 @@ class Release(records.Record):
             ("neighbors", [self.neighboring]),
             ("mechanism", [words.about_mechanism(self.mechanism)]),
             ("found", words.mechanism_lines(self.mechanism)),
-            ("privacy loss", words.loss_lines(self.privacy_loss)),
+            ("privacy loss", words.loss_lines(self.privacy_loss, self.witness)),
             ("worst unit", words.witness_lines(self.witness)),
             ("ledger", words.ledger_lines(self.ledger)),
         ]

@@ -6,11 +6,13 @@ from typing import Any
 from dpframe.arguments import no_ledger
 from dpframe.certificates.certificate import FORMAT, Certificate, Release
 from dpframe.certificates.json_records import schema_of_record
-from dpframe.certificates.parts import recomputed_loss
+from dpframe.certificates.parts import LossPart, recomputed_loss
 from dpframe.checker.witness import cost_words
 from dpframe.errors import CertificateError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.together import epsilon_of_loss, gaussian_price, mu_of_loss
 from dpframe.public import public_call
 
 
@@ -52,21 +54,30 @@ def check_cost(release: Release) -> None:
     """
     lost, promised = recomputed_loss(release.witness), release.privacy_loss
     said = {
-        "mu squared": (lost.mu_squared, Fraction(promised.mu) ** 2),
-        "epsilon": (lost.epsilon, Fraction(promised.epsilon or 0)),
+        "mu squared": (gaussian_price(lost), Fraction(promised.mu) ** 2),
         "an extra delta": (lost.delta, Fraction(promised.extra_delta)),
     }
+    if promised.epsilon is not None:
+        said["epsilon"] = (_least_epsilon(lost, promised), Fraction(promised.epsilon))
     for name, (cost, most) in said.items():
         if cost > most * _NEAR:
             units = f"the units that its certificate names cost {name} = {cost_words(cost)}"
             raise CertificateError(f"{units}, more than it promises: {cost_words(most)}.")
 
 
+def _least_epsilon(lost: PrivacyLoss, promised: LossPart) -> Fraction:
+    """Return the epsilon of what was lost, at the delta that is promised."""
+    if not (lost.mu_squared and promised.delta) or lost.delta:
+        return lost.epsilon
+    return Fraction(epsilon_of_loss(promised.delta, lost))
+
+
 def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
     """Pair what a certificate says with what was kept."""
     words, loss = release.query.words, release.privacy_loss
     gaussian = entry.loss.mu_squared > 0
-    said, kept = (loss.mu, entry.loss.mu) if gaussian else (loss.epsilon, entry.loss.epsilon)
+    together = mu_of_loss(entry.loss)
+    said, kept = (loss.mu, together) if gaussian else (loss.epsilon, entry.loss.epsilon)
     return {
         "time": (release.released_at, entry.released_at),
         "query": (f"; {words}; " in f"; {entry.what}; ", True),  # one of those released together

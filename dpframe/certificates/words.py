@@ -123,14 +123,20 @@ def mechanism_lines(mechanism: MechanismRecord) -> list[str]:
             assert_never(mechanism)
 
 
-def loss_lines(loss: parts.LossPart) -> list[str]:
-    """Say what a release costs, line by line."""
+def loss_lines(loss: parts.LossPart, witness: Iterable[WitnessPart] = ()) -> list[str]:
+    """Say what a release costs, line by line, and if noise of two laws does so together."""
     beside = f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
     lines = [f"mu={loss.mu:.6g}{beside}"]
     if loss.epsilon is not None:
         lines.insert(0, f"({loss.epsilon:.6g}, {loss.delta:g})-differentially private")
     if loss.joint:
         lines.append("shared by all queries released together")
+    lost = parts.recomputed_loss(witness)
+    if lost.epsilon and lost.mu_squared:
+        both = (
+            f"pure noise of epsilon={float(lost.epsilon):.6g}, Gaussian noise of mu={lost.mu:.6g}"
+        )
+        lines.append(f"two laws in one charge: {both}")
     return lines
 
 

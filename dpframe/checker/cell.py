@@ -23,8 +23,10 @@ ONE_CELL: PlaceKernel = ((1, 1, 1.0),)
 Moves: TypeAlias = Mapping[int, tuple[int, int]]
 """By block, what one row of either unit adds to it."""
 
-_UNHIDDEN = 1e60  # one over a scale of 0: squares of what moves stay in the range of floats
-_SAFE = 2**62  # products below it are exact in 64 bits
+# one over a scale of 0: squares of what moves stay in the range of floats
+_UNHIDDEN = 1e60
+# products below it are exact in 64 bits
+_SAFE = 2**62
 _MOST_PAIRS = 1 << 20
 """Pairs of vectors that are compared; with more, only the farthest classes are."""
 
@@ -95,7 +97,7 @@ class Cell:
 
     @property
     def _groups(self) -> list[Group]:
-        groups = [group for one in self._vectors.components for group in one.groups]
+        groups = [group for part in self._vectors.components for group in part.groups]
         return [*groups, *self._vectors.few]
 
     def _shared_boxes(self, *, apart: bool) -> frozenset[int]:
@@ -110,14 +112,14 @@ class Cell:
 
     def _block_ends(self) -> dict[int, tuple[int, int]]:
         """Return the least and the largest that a row adds to each block."""
-        found: dict[int, tuple[int, int]] = {}
+        block_ends: dict[int, tuple[int, int]] = {}
         for group in self._groups:
             if len(group.vectors):
                 ends = zip(
                     group.vectors.min(0).tolist(), group.vectors.max(0).tolist(), strict=True
                 )
-                found |= dict(zip(group.blocks.tolist(), ends, strict=True))
-        return found
+                block_ends |= dict(zip(group.blocks.tolist(), ends, strict=True))
+        return block_ends
 
     @property
     def moving(self) -> list[int]:
@@ -150,20 +152,20 @@ class Cell:
 
     def _worst(self, a: int, b: int) -> tuple[float, Moved]:
         if (a, b) not in self._known:
-            found = [self._with_kernel(a, b, kernel) for kernel in self._kernels]
-            self._known[a, b] = max(found, key=lambda pair: pair[0])
+            worst = [self._with_kernel(a, b, kernel) for kernel in self._kernels]
+            self._known[a, b] = max(worst, key=lambda pair: pair[0])
         return self._known[a, b]
 
     def _with_kernel(self, a: int, b: int, kernel: PlaceKernel) -> tuple[float, Moved]:
         total, rows = 0.0, dict[int, tuple[int, int]]()
         for part in self._vectors.components:
-            cost, own = self._of_component(part, a, b, kernel)
+            cost, moves = self._of_component(part, a, b, kernel)
             total += cost
-            rows |= own
+            rows |= moves
         if self._vectors.few:
-            cost, own = self._of_few(a, b, kernel)
+            cost, moves = self._of_few(a, b, kernel)
             total += cost
-            rows |= own
+            rows |= moves
         for cost, block, x, y in self._of_shared_boxes(a, b):
             total += cost
             rows[block] = (x, y)
@@ -193,44 +195,44 @@ class Cell:
         size = len(part.classes)
         costs, pairs = np.zeros((size, size)), []
         for places, group in zip(part.classes.T, part.groups, strict=True):
-            each = self._costs(group.blocks, group.vectors, group.vectors, (a, b), kernel)
-            pairs.append(each)
-            worst = each
-            if len(group.starts) < len(each):
+            pair_costs = self._costs(group.blocks, group.vectors, group.vectors, (a, b), kernel)
+            pairs.append(pair_costs)
+            worst = pair_costs
+            if len(group.starts) < len(pair_costs):
                 worst = np.maximum.reduceat(worst, group.starts, 0)
                 worst = np.maximum.reduceat(worst, group.starts, 1)
             costs += worst[places[:, None], places]
         mine, theirs = divmod(int(costs.argmax()), size)
         rows: dict[int, tuple[int, int]] = {}
-        for places, group, each in zip(part.classes.T, part.groups, pairs, strict=True):
+        for places, group, pair_costs in zip(part.classes.T, part.groups, pairs, strict=True):
             first, second = (_members(group, int(places[k])) for k in (mine, theirs))
-            own = each[first, second]
-            x, y = divmod(int(own.argmax()), own.shape[1])
+            between = pair_costs[first, second]
+            x, y = divmod(int(between.argmax()), between.shape[1])
             rows |= self._named(group, group.vectors[first][x], group.vectors[second][y], a, b)
         return float(costs[mine, theirs]), rows
 
     def _one_sided(
         self, part: Component, a: int, kernel: PlaceKernel
     ) -> tuple[float, dict[int, tuple[int, int]]]:
-        costs, each = self._costs_of_classes(part, a, kernel)
+        costs, by_group = self._costs_of_classes(part, a, kernel)
         worst = part.classes[int(costs.argmax())]
         rows: dict[int, tuple[int, int]] = {}
-        for group, own, kind in zip(part.groups, each, worst.tolist(), strict=True):
+        for group, vector_costs, kind in zip(part.groups, by_group, worst.tolist(), strict=True):
             members = _members(group, kind)
-            x = group.vectors[members][int(own[members].argmax())]
+            x = group.vectors[members][int(vector_costs[members].argmax())]
             rows |= self._named(group, x, np.zeros_like(x), a, 0)
         return float(costs.max()), rows
 
     def _costs_of_classes(
         self, part: Component, a: int, kernel: PlaceKernel
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        costs, each = np.zeros(len(part.classes)), []
+        costs, by_group = np.zeros(len(part.classes)), []
         for at, group in enumerate(part.groups):
             nothing = np.zeros((1, len(group.blocks)), np.int64)
-            own = self._costs(group.blocks, group.vectors, nothing, (a, 0), kernel)[:, 0]
-            each.append(own)
-            costs += np.maximum.reduceat(own, group.starts)[part.classes[:, at]]
-        return costs, each
+            vector_costs = self._costs(group.blocks, group.vectors, nothing, (a, 0), kernel)[:, 0]
+            by_group.append(vector_costs)
+            costs += np.maximum.reduceat(vector_costs, group.starts)[part.classes[:, at]]
+        return costs, by_group
 
     def _farthest_classes(self, part: Component, a: int, kernel: PlaceKernel) -> np.ndarray:
         costs, _ = self._costs_of_classes(part, a, kernel)
@@ -248,22 +250,22 @@ class Cell:
         """
         groups, most = self._vectors.few, min(self._vectors.most, len(self._vectors.few))
         number = len(groups)
-        each = [self._four(group, a, b, kernel) for group in groups]
-        both, mine, theirs, none = np.max([[cost for cost, _ in four] for four in each], axis=0)
+        fours = [self._four(group, a, b, kernel) for group in groups]
+        both, mine, theirs, none = np.max([[cost for cost, _ in four] for four in fours], axis=0)
         best, chosen = -1.0, (0, 0, 0)
         for shared in {0, max(0, 2 * most - number), most}:
             for left in {0, most - shared}:
                 for right in {0, min(most - shared, number - shared - left)} if b else {0}:
-                    rest = number - shared - left - right
-                    cost = shared * both + left * mine + right * theirs + rest * none
-                    if rest >= 0 and cost > best:
+                    left_out = number - shared - left - right
+                    cost = shared * both + left * mine + right * theirs + left_out * none
+                    if left_out >= 0 and cost > best:
                         best, chosen = float(cost), (shared, left, right)
         shared, left, right = chosen
         kinds = [0] * shared + [1] * left + [2] * right
         kinds += [3] * (number - len(kinds))
         rows: dict[int, tuple[int, int]] = {}
         # where groups are not alike, those come first whose presence costs the most
-        costly = sorted(each, key=lambda four: four[3][0] - max(four[0][0], four[1][0]))
+        costly = sorted(fours, key=lambda four: four[3][0] - max(four[0][0], four[1][0]))
         for four, kind in zip(costly, kinds, strict=True):
             rows |= four[kind][1]
         return best, rows
@@ -273,12 +275,12 @@ class Cell:
     ) -> list[tuple[float, dict[int, tuple[int, int]]]]:
         """Return what it costs that both rows, one, the other or neither has a group."""
         absent, present = (group.vectors[_members(group, kind)] for kind in (0, 1))
-        found = []
+        four = []
         for x, y in ((present, present), (present, absent), (absent, present), (absent, absent)):
             costs = self._costs(group.blocks, x, y, (a, b), kernel)
             i, j = divmod(int(costs.argmax()), costs.shape[1])
-            found.append((float(costs[i, j]), self._named(group, x[i], y[j], a, b)))
-        return found
+            four.append((float(costs[i, j]), self._named(group, x[i], y[j], a, b)))
+        return four
 
     def _named(
         self, group: Group, x: np.ndarray, y: np.ndarray, a: int, b: int
@@ -290,8 +292,8 @@ class Cell:
         if not self._boxed:
             return rows
         worst: dict[int, tuple[float, int]] = {}
-        for k, (own, theirs) in rows.items():
-            moved = abs(a * own - b * theirs)
+        for k, (mine, theirs) in rows.items():
+            moved = abs(a * mine - b * theirs)
             cost = moved * float(self._inverse[k]) if moved else 0.0
             box = self._box[k]
             if box not in self._shared and cost > worst.get(box, (0.0, 0))[0]:
@@ -309,8 +311,8 @@ class Cell:
         """Return what it costs that each vector of one unit stands in place of each of another."""
         total = np.zeros((len(first), len(second), len(blocks)))
         for u, v, factor in kernel:
-            one, other = _times(first, u * rows[0]), _times(second, v * rows[1])
-            moved = np.abs(one[:, None, :] - other[None, :, :]).astype(np.float64)
+            first_moved, second_moved = _times(first, u * rows[0]), _times(second, v * rows[1])
+            moved = np.abs(first_moved[:, None, :] - second_moved[None, :, :]).astype(np.float64)
             lengths = np.multiply(moved, self._inverse[blocks], where=moved > 0, out=moved)
             total += factor * lengths**self._noise.law.norm
         if not self._boxed:
@@ -344,8 +346,8 @@ def _of_classes(part: Component, chosen: np.ndarray) -> Component:
     groups, places = [], []
     for kinds, group in zip(part.classes[chosen].T, part.groups, strict=True):
         sets, at = np.unique(kinds, return_inverse=True)
-        own = [group.vectors[_members(group, kind)] for kind in sets.tolist()]
-        starts = np.cumsum([0, *map(len, own)])[:-1]
-        groups.append(Group(group.blocks, np.concatenate(own), starts))
+        chosen_sets = [group.vectors[_members(group, kind)] for kind in sets.tolist()]
+        starts = np.cumsum([0, *map(len, chosen_sets)])[:-1]
+        groups.append(Group(group.blocks, np.concatenate(chosen_sets), starts))
         places.append(at)
     return Component(tuple(groups), np.array(places).T)

@@ -15,13 +15,18 @@ from dpframe.checker.cell import ONE_CELL, PlaceKernel
 from dpframe.checker.measured import Measured, RowPlaces
 from dpframe.errors import PlanCheckError
 
-_MOST_CELLS = 64  # of random totals, where cells are measured one by one
+# of random totals, where cells are measured one by one
+_MOST_CELLS = 64
 _MOST_PLACES = 12
 """Places of a row that are all compared with each other; of more, a sample is."""
-_MOST_ENCODED = 2**26  # squared places along one axis, times cells; 20 ms
-_MOST_AXES = 6  # with sets of axes along which a second row is elsewhere
-_SAMPLED = 2  # places beside the ends
-_LARGEST = 2**20  # of random totals
+# squared places along one axis, times cells; 20 ms
+_MOST_ENCODED = 2**26
+# with sets of axes along which a second row is elsewhere
+_MOST_AXES = 6
+# places beside the ends
+_SAMPLED = 2
+# of random totals
+_LARGEST = 2**20
 _WORD, _DIGIT = 62, 15
 """Bits of an integer whose digits are places, and of a digit; of many, as few as the last needs."""
 
@@ -54,14 +59,14 @@ class EncodingProbe:
             If cells are mixed, or totals do not add up.
         """
         size = min(self._measured.places.cells, _MOST_CELLS)
-        one, other = self._random(size), self._random(size)
-        first = self._added_up(one, other)
+        totals, others = self._random(size), self._random(size)
+        first = self._added_up(totals, others)
         cell = int(self._dice.integers(size))
-        alone = np.zeros_like(one)
-        alone[:, cell] = one[:, cell]
-        for whole, part in zip(first, self._encode(alone), strict=True):
-            others = np.count_nonzero(part) - bool(part[cell])
-            if whole[cell] != part[cell] or others:
+        alone = np.zeros_like(totals)
+        alone[:, cell] = totals[:, cell]
+        for encoded, part in zip(first, self._encode(alone), strict=True):
+            elsewhere = np.count_nonzero(part) - bool(part[cell])
+            if encoded[cell] != part[cell] or elsewhere:
                 raise PlanCheckError.of("cells are mixed that have noise of their own")
         return np.array(self._encode(np.eye(self._number, dtype=np.int64)))
 
@@ -91,7 +96,7 @@ class EncodingProbe:
         if total:
             of_total = self.at_places(total, places)
         factor = int(np.gcd.reduce(of_total[first][block]))
-        of_row = {place: found[block] // factor for place, found in of_total.items()}
+        of_row = {place: blocks_there[block] // factor for place, blocks_there in of_total.items()}
         at = int(np.flatnonzero(of_row[first])[0])
         for k, n in moving:
             weights[k, n] = int(arrays[n][first][k][at]) // int(of_row[first][at])
@@ -101,11 +106,11 @@ class EncodingProbe:
 
     def at_places(self, total: int, places: Sequence[RowPlace]) -> dict[RowPlace, list[np.ndarray]]:
         """Return what one row adds by one total, at each place, block by block."""
-        found, sizes = self.whole_at_places(total, places)
+        encoded, sizes = self.whole_at_places(total, places)
         ends = list(itertools.accumulate(sizes, initial=0))
         return {
-            place: [whole[start:end] for start, end in itertools.pairwise(ends)]
-            for place, whole in found.items()
+            place: [integers[start:end] for start, end in itertools.pairwise(ends)]
+            for place, integers in encoded.items()
         }
 
     def whole_at_places(
@@ -116,33 +121,33 @@ class EncodingProbe:
         Several places are encoded at once, as digits of one integer. That the digits are wide
         enough is seen where they are added up another way.
         """
-        found: dict[RowPlace, np.ndarray] = {}
+        encoded: dict[RowPlace, np.ndarray] = {}
         others, bits = [*places], _DIGIT
         if len(places) > _WORD // bits:
             last = max(places)  # whose integers are the largest
             others.remove(last)
-            found[last] = self._encode_units(total, [last], [1])
-            bits = min((2 * int(np.abs(found[last]).max(initial=0)) + 1).bit_length(), bits)
+            encoded[last] = self._encode_units(total, [last], [1])
+            bits = min((2 * int(np.abs(encoded[last]).max(initial=0)) + 1).bit_length(), bits)
         half, at_once = 1 << bits - 1, _WORD // bits
         for start in range(0, len(others), at_once):
             some = others[start : start + at_once]
             shifts = bits * np.arange(len(some))
-            whole = self._encode_units(total, some, 1 << shifts) + (half << shifts).sum()
-            digits = (whole >> shifts[:, None] & 2 * half - 1) - half
-            found.update(zip(some, digits, strict=True))
+            sums_of_digits = self._encode_units(total, some, 1 << shifts) + (half << shifts).sum()
+            digits = (sums_of_digits >> shifts[:, None] & 2 * half - 1) - half
+            encoded.update(zip(some, digits, strict=True))
         times = self._dice.integers(-_LARGEST, _LARGEST, len(places))
         other = self._units(total, places, times)
         added = self._added_up(other, self._random(self._measured.places.cells))
-        sums = times @ np.array([found[place] for place in places])
+        sums = times @ np.array([encoded[place] for place in places])
         if not np.array_equal(sums, np.concatenate(added)):
-            found = {place: self._encode_units(total, [place], [1]) for place in places}
-        return found, [len(block) for block in added]
+            encoded = {place: self._encode_units(total, [place], [1]) for place in places}
+        return encoded, [len(block) for block in added]
 
-    def _added_up(self, one: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
+    def _added_up(self, totals: np.ndarray, others: np.ndarray) -> list[np.ndarray]:
         """Encode totals, and refuse what does not add up with other totals."""
-        first, second, both = (self._encode(totals) for totals in (one, other, one + other))
-        whole = np.concatenate(first) + np.concatenate(second)
-        if not np.array_equal(whole, np.concatenate(both)):
+        first, second, both = map(self._encode, (totals, others, totals + others))
+        added = np.concatenate(first) + np.concatenate(second)
+        if not np.array_equal(added, np.concatenate(both)):
             raise PlanCheckError.of("what is measured of two frames does not add up")
         return first
 
@@ -174,22 +179,22 @@ def places_to_try(
     if math.prod(shape) <= most:
         return [tuple(map(int, place)) for place in np.ndindex(*shape)], False
     axes = [at for at, size in enumerate(shape) if size > 1]
-    every = two and len(axes) <= _MOST_AXES
+    all_sets = two and len(axes) <= _MOST_AXES
     sets = (
         itertools.product((0, 1), repeat=len(axes))
-        if every
+        if all_sets
         else [(0,) * len(axes), (1,) * len(axes)]
     )
-    found = []
+    chosen_places = []
     for chosen in sets:
         place = [0] * len(shape)
         for at, moved in zip(axes, chosen, strict=True):
             place[at] = (shape[at] - 1) * moved
-        found.append(tuple(place))
-    found += [tuple(map(int, dice.integers(0, shape))) for _ in range(_SAMPLED)]
+        chosen_places.append(tuple(place))
+    chosen_places += [tuple(map(int, dice.integers(0, shape))) for _ in range(_SAMPLED)]
     if two and len(shape) == 1:
-        found += [(1,), (shape[0] // 2,), (shape[0] - 2,)]
-    return list(dict.fromkeys(found)), True
+        chosen_places += [(1,), (shape[0] // 2,), (shape[0] - 2,)]
+    return list(dict.fromkeys(chosen_places)), True
 
 
 def layers_of(
@@ -229,12 +234,12 @@ def _gaussian_kernels(
     moved = columns.any(axis=0)
     columns, precision = columns[:, moved], precision[moved]
     shared = (columns * precision) @ columns.T
-    own = np.diag(shared)
+    alone = np.diag(shared)
     if not two:
-        farthest = int(own.argmax())
+        farthest = int(alone.argmax())
         return [_gaussian(columns[farthest], columns[farthest], precision)]
-    judged = shared, -shared, own[:, None] + own - 2 * shared
-    pairs = {divmod(int(table.argmax()), len(own)) for table in judged}
+    judged = shared, -shared, alone[:, None] + alone - 2 * shared
+    pairs = {divmod(int(table.argmax()), len(alone)) for table in judged}
     return [_gaussian(columns[x], columns[y], precision) for x, y in sorted(pairs)]
 
 
@@ -248,28 +253,30 @@ def _check_groups(measured: Measured, probe: EncodingProbe) -> None:
     if places.groups == 1:
         return
     last = (places.cells - places.inner,)
-    one, other = probe.at_places(0, [(0,), last]).values()
+    first, second = probe.at_places(0, [(0,), last]).values()
     width, left = divmod(len(profile), places.groups)
-    if left or any(a[width:].any() or b[:-width].any() for a, b in zip(one, other, strict=True)):
+    if left or any(a[width:].any() or b[:-width].any() for a, b in zip(first, second, strict=True)):
         raise PlanCheckError.of("groups share integers that are measured")
     if (profile.reshape(places.groups, width) != profile[:width]).any():
         raise PlanCheckError.of("groups have different noise")
 
 
-def _gaussian(one: np.ndarray, other: np.ndarray, precision: np.ndarray) -> PlaceKernel:
-    products = one * one, other * other, one * other
+def _gaussian(
+    mine_there: np.ndarray, theirs_there: np.ndarray, precision: np.ndarray
+) -> PlaceKernel:
+    products = mine_there * mine_there, theirs_there * theirs_there, mine_there * theirs_there
     mine, theirs, shared = (math.fsum((part * precision).tolist()) for part in products)
     parts = (1, 0, mine - shared), (0, 1, theirs - shared), (1, 1, shared)
     return tuple(part for part in parts if part[2])
 
 
-def _by_pairs(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> PlaceKernel:
-    found: dict[tuple[int, int], list[float]] = {}
-    moved = np.flatnonzero(one.astype(bool) | other.astype(bool))
-    rows = zip(one[moved].tolist(), other[moved].tolist(), profile[moved].tolist(), strict=True)
+def _by_pairs(mine: np.ndarray, theirs: np.ndarray, profile: np.ndarray) -> PlaceKernel:
+    by_pair: dict[tuple[int, int], list[float]] = {}
+    moved = np.flatnonzero(mine.astype(bool) | theirs.astype(bool))
+    rows = zip(mine[moved].tolist(), theirs[moved].tolist(), profile[moved].tolist(), strict=True)
     for u, v, scale in rows:
-        found.setdefault((u, v), []).append(1 / scale)
-    return tuple((u, v, math.fsum(parts)) for (u, v), parts in sorted(found.items()))
+        by_pair.setdefault((u, v), []).append(1 / scale)
+    return tuple((u, v, math.fsum(parts)) for (u, v), parts in sorted(by_pair.items()))
 
 
 def _rounded(kernel: PlaceKernel) -> tuple[tuple[int, int, float], ...]:

@@ -61,7 +61,7 @@ class BlockNoise:
         ends = np.cumsum([sizes[k] for k in group])[:-1]
         return dict(zip(group, np.split(np.concatenate(drawn), ends), strict=True))
 
-    def cost(self, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> Fraction:
+    def cost(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> Fraction:
         """Return what it costs that blocks hold some integers in place of others, mod 2**64.
 
         It is exact: the sum over groups and cells of `(|moved| / scale)^p`, with p the norm of the
@@ -69,30 +69,30 @@ class BlockNoise:
         """
         blocks = [
             self._lengths(k, a.astype(np.int64) - b.astype(np.int64))
-            for k, (a, b) in enumerate(zip(one, other, strict=True))
+            for k, (a, b) in enumerate(zip(before, after, strict=True))
         ]
         if self.law.inside == "sum" or self.profile is not None:
             return sum((length for block in blocks for length in block.values()), Fraction(0))
         total = Fraction(0)
         for position, group in enumerate(self.groups):
-            own = [blocks[k] for k in group]
+            in_group = [blocks[k] for k in group]
             if self.over_cells and position == 0:
-                lengths = [length for block in own for length in block.values()]
+                lengths = [length for block in in_group for length in block.values()]
                 total += max(lengths, default=Fraction(0))
                 continue
-            for place in {place for block in own for place in block}:
-                total += max(block.get(place, Fraction(0)) for block in own)
+            for place in {place for block in in_group for place in block}:
+                total += max(block.get(place, Fraction(0)) for block in in_group)
         return total
 
     def _lengths(self, block: int, moved: np.ndarray) -> dict[int, Fraction]:
         """Return by place what it costs that integers of a block move."""
         scale = self.scales[block]
-        found = {}
+        lengths = {}
         for place in np.flatnonzero(moved).tolist():
             step = abs(int(moved[place]))
-            own = scale if self.profile is None else scale * float(self.profile[place])
-            found[place] = self.law.loss(step, own) if own else NEVER
-        return found
+            own_scale = scale if self.profile is None else scale * float(self.profile[place])
+            lengths[place] = self.law.loss(step, own_scale) if own_scale else NEVER
+        return lengths
 
 
 OddRows: TypeAlias = Mapping[Hashable, tuple[Sequence[object], np.ndarray]]

@@ -5,17 +5,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 
-from dpframe.checker.units import FilledCaps, count, words_of, worst_cells
-from dpframe.checker.witness import Found, LoneLabels, WitnessCells
+from dpframe.checker.witness import (
+    FilledCaps,
+    Found,
+    LoneLabels,
+    WitnessCells,
+    count,
+    words_of,
+    worst_cells,
+)
 from dpframe.errors import PlanCheckError
 from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
 
-_MOST_MOVED = 2_000  # counts of which one after the other is looked at
-_NEAR = 1 + Fraction(1, 2**30)  # both are computed in floats
-_ALMOST = 1 - 2.0**-53  # a label that is always published
-_LARGEST_EXPONENT = 700.0  # of a float; what it is multiplied by is 0 there
+# counts of which one after the other is looked at
+_MOST_MOVED = 2_000
+# both are computed in floats
+_NEAR = 1 + Fraction(1, 2**30)
+# a label that is always published
+_ALMOST = 1 - 2.0**-53
+# of a float; what it is multiplied by is 0 there
+_LARGEST_EXPONENT = 700.0
 
 
 @frozen
@@ -40,22 +51,23 @@ class LabelRound:
 
 def worst_labels(rounds: Iterable[LabelRound], neighboring: Neighboring) -> tuple[Found, ...]:
     """Find the worst unit of each round."""
-    return tuple(_worst_of_round(one, 2 if neighboring == "replace" else 1) for one in rounds)
+    sides = 2 if neighboring == "replace" else 1
+    return tuple(_worst_of_round(label_round, sides) for label_round in rounds)
 
 
-def _worst_of_round(one: LabelRound, sides: int) -> Found:
-    norm = one.law.norm
-    pairs = [*one.weights.items()]
+def _worst_of_round(label_round: LabelRound, sides: int) -> Found:
+    norm = label_round.law.norm
+    pairs = [*label_round.weights.items()]
     labels, weight = max(pairs, key=lambda pair: pair[0] * pair[1] ** norm)
-    alone = [LoneLabels(*pair, one.least) for pair in pairs]
-    shown = {lone: chance_shown(one.law, one.scale, lone) for lone in alone}
+    alone = [LoneLabels(*pair, label_round.least) for pair in pairs]
+    shown = {lone: chance_shown(label_round.law, label_round.scale, lone) for lone in alone}
     lone = max(alone, key=lambda lone: shown[lone])
     words = f"a unit with {count(labels, 'label')}"
     if sides > 1:
         words = f"{words}, in place of one with as many others"
     return Found(
-        one.law.name,
-        {0: one.scale},
+        label_round.law.name,
+        {0: label_round.scale},
         (WitnessCells(sides * labels, (1, 0), {0: (weight, 0)}),),
         words,
         lone=(lone, shown[lone]),
@@ -71,7 +83,7 @@ def chance_shown(law: Law, scale: float, lone: LoneLabels) -> Fraction:
 
 
 def require_together(
-    one: LabelRound, neighboring: Neighboring, epsilon: Fraction, delta: Fraction
+    label_round: LabelRound, neighboring: Neighboring, epsilon: Fraction, delta: Fraction
 ) -> None:
     """Refuse numbers and labels that together keep less than an epsilon and a delta.
 
@@ -80,13 +92,15 @@ def require_together(
     PlanCheckError
         If they do.
     """
-    ((labels, weight),) = one.weights.items()
+    ((labels, weight),) = label_round.weights.items()
     moved = (2 if neighboring == "replace" else 1) * labels
     some = range(moved + 1) if moved <= _MOST_MOVED else (0, moved)
-    hidden = math.log1p(-min(_tail(one.law, one.scale, one.least - weight), _ALMOST))
+    hidden = math.log1p(
+        -min(_tail(label_round.law, label_round.scale, label_round.least - weight), _ALMOST)
+    )
     deltas = [
         -math.expm1(min(alone, labels) * hidden)
-        + _noise_delta(one, moved - alone, float(epsilon) + min(alone, labels) * hidden)
+        + _noise_delta(label_round, moved - alone, float(epsilon) + min(alone, labels) * hidden)
         for alone in some
     ]
     kept = max(deltas) if moved <= _MOST_MOVED else sum(deltas)
@@ -95,14 +109,14 @@ def require_together(
         raise PlanCheckError.of(f"{wrong}, promised is {float(delta):.6g}")
 
 
-def _noise_delta(one: LabelRound, moved: int, epsilon: float) -> float:
+def _noise_delta(label_round: LabelRound, moved: int, epsilon: float) -> float:
     """Return the delta of so many counts that move, by complementary error functions."""
-    (weight,) = one.weights.values()
-    if one.law.norm == 1:
-        return 0.0 if moved * weight / one.scale <= epsilon * float(_NEAR) else 1.0
+    (weight,) = label_round.weights.values()
+    if label_round.law.norm == 1:
+        return 0.0 if moved * weight / label_round.scale <= epsilon * float(_NEAR) else 1.0
     if not moved:
         return -math.expm1(min(epsilon, 0.0))
-    mu = math.sqrt(moved) * weight / one.scale
+    mu = math.sqrt(moved) * weight / label_round.scale
     near, far = ((epsilon / mu + sign * mu / 2) / math.sqrt(2) for sign in (-1, 1))
     return (math.erfc(near) - math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(far)) / 2
 
@@ -156,20 +170,20 @@ def worst_selection(
     Its rows lie on one side of a quantile at worst. On later levels, each row counts in the range
     that it lies in.
     """
-    (first,), *later = ([*own] for _, own in groupby(steps, key=lambda step: step.level))
+    (first,), *later = ([*group] for _, group in groupby(steps, key=lambda step: step.level))
     farthest = [max(level, key=lambda step: step.step / step.scale) for level in later]
 
     def moves(a: int, b: int) -> dict[int, tuple[int, int]]:
         """Return by how much utilities are moved, of one selection for each level."""
         over, under = first.b - first.a, first.a
-        found = {first: max(over * a + under * b, under * a + over * b)}
-        found |= {one: one.step * (a + b) for one in farthest}
-        return {steps.index(one): (2 * moved, 0) for one, moved in found.items()}
+        by_step = {first: max(over * a + under * b, under * a + over * b)}
+        by_step |= {step: step.step * (a + b) for step in farthest}
+        return {steps.index(step): (2 * moved, 0) for step, moved in by_step.items()}
 
     def distance(a: int, b: int) -> float:
         return sum(moved / steps[at].scale for at, (moved, _) in moves(a, b).items())
 
     filled = worst_cells(distance, FilledCaps.of(caps, groups), neighboring, always=always)
     cells = tuple(WitnessCells(times, (1, 0), moves(a, b)) for times, a, b in filled)
-    scales = {at: steps[at].scale for own in cells for at in own.moves}
+    scales = {at: steps[at].scale for group in cells for at in group.moves}
     return Found(law, scales, cells, words_of(filled, neighboring))

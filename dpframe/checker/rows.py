@@ -110,28 +110,28 @@ def odd_values(column: OddColumn) -> list[object]:
     >>> odd_values(OddColumn((), ("m",)))
     ['m', '\x00', None]
     """
-    texts = sorted({one for one in column.constants if isinstance(one, str)})
-    numbers = sorted({one for one in column.constants if not isinstance(one, str)})
-    found = [*column.ends]
-    if not (found or texts or numbers):
+    texts = sorted({value for value in column.constants if isinstance(value, str)})
+    numbers = sorted({value for value in column.constants if not isinstance(value, str)})
+    odd = [*column.ends]
+    if not (odd or texts or numbers):
         numbers = [0.0]
-    sides = ((-math.inf, one, math.inf) for one in numbers)
-    found += [math.nextafter(side[1], to) for side in sides for to in side]
+    sides = ((-math.inf, value, math.inf) for value in numbers)
+    odd += [math.nextafter(side[1], to) for side in sides for to in side]
     if texts:
-        found += [*texts, _ELSE]
+        odd += [*texts, _ELSE]
     # instants are equal whose clocks differ
-    return [*{repr(one): one for one in found}.values(), None]
+    return [*{repr(value): value for value in odd}.values(), None]
 
 
 def combinations(
     sizes: Sequence[int], dice: np.random.Generator, most: int
 ) -> tuple[np.ndarray, bool]:
     """Return all combinations of positions, one a row, or a sample; tell whether it is one."""
-    whole = math.prod(sizes)
-    if whole == 1:
+    number = math.prod(sizes)
+    if number == 1:
         return np.zeros((1, len(sizes)), np.intp), False
-    if whole <= most:
-        return np.indices(sizes).reshape(len(sizes), whole).T, False
+    if number <= most:
+        return np.indices(sizes).reshape(len(sizes), number).T, False
     ends = np.arange(max(sizes))[:, None]
     first = np.minimum(ends, np.array(sizes) - 1)
     return np.concatenate([first, dice.integers(0, sizes, (most, len(sizes)))]), True
@@ -155,14 +155,14 @@ def joined(sets: Sequence[Iterable[Hashable]]) -> list[list[int]]:
                 large += small
                 for place in small:
                     parts[place] = large
-    found: list[list[int]] = []
+    listed: list[list[int]] = []
     is_listed = [False] * len(parts)
     for position, part in enumerate(parts):
         if not is_listed[position]:
-            found.append(sorted(part))
+            listed.append(sorted(part))
             for place in part:
                 is_listed[place] = True
-    return found
+    return listed
 
 
 def row_vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:
@@ -211,15 +211,15 @@ class _Probe:
         self._totals = measured.totals
         self._reads = [np.flatnonzero(row).tolist() for row in weights]
         self._hubs = {column for total in self._totals for column in total.given}
-        self._values = {label: odd_values(one) for label, one in measured.columns.items()}
+        self._values = {label: odd_values(column) for label, column in measured.columns.items()}
         self._places = {label: at for at, label in enumerate(self._values)}
         self._sampled = not all(total.known for total in self._totals)
 
     def _near(self, block: int) -> set[Hashable]:
         """Return columns that decide on the class of a row, for a block."""
         totals = [self._totals[n] for n in self._reads[block]]
-        given = {column for total in totals for column in total.given}
-        return given | {c for total in totals for c in total.values if c in self._hubs}
+        given_columns = {column for total in totals for column in total.given}
+        return given_columns | {c for total in totals for c in total.values if c in self._hubs}
 
     def _free(self, block: int) -> set[Hashable]:
         """Return columns of values that are free, for a block."""
@@ -240,13 +240,13 @@ class _Probe:
         shared = [near[k] | (free[k] - {_FIXED}) for k in others]
         parts = [[others[at] for at in places] for places in joined(shared)]
         plans = [self._plan(part, near, free) for part in parts]
-        own = [[few[at] for at in places] for places in joined([free[k] for k in few])]
-        of_few = [self._plan(part, near, free) for part in own]
+        few_parts = [[few[at] for at in places] for places in joined([free[k] for k in few])]
+        of_few = [self._plan(part, near, free) for part in few_parts]
         counted, totals = self._ask([*plans, *of_few])
         components = [self._component(plan, counted, totals) for plan in plans]
         groups = [self._few(plan, counted, totals) for plan in of_few]
         return RowVectors(
-            tuple(one for one in components if len(one.classes)),
+            tuple(component for component in components if len(component.classes)),
             tuple(groups),
             self._measured.most or 0,
             bool(counted.all()),
@@ -261,32 +261,32 @@ class _Probe:
         groups = [[part[at] for at in places] for places in joined([free[k] for k in part])]
         of_groups = []
         for group in groups:
-            own = self._in_order(free[k] for k in group)
-            of_groups.append((own, self._combinations(own, _MOST_COMBINATIONS)))
-        size = sum(len(found) for _, found in of_groups)
+            free_columns = self._in_order(free[k] for k in group)
+            of_groups.append((free_columns, self._combinations(free_columns, _MOST_COMBINATIONS)))
+        size = sum(len(free_rows) for _, free_rows in of_groups)
         classes = self._combinations(hubs, min(_MOST_COMBINATIONS, max(_MOST_ROWS // size, 1)))
-        columns = self._in_order([hubs, *(own for own, _ in of_groups)])
+        columns = self._in_order([hubs, *(free_columns for free_columns, _ in of_groups)])
         places = {column: at for at, column in enumerate(columns)}
         rows = []
-        for own, found in of_groups:
-            block = np.zeros((len(classes), len(found), len(columns)), np.intp)
+        for free_columns, free_rows in of_groups:
+            block = np.zeros((len(classes), len(free_rows), len(columns)), np.intp)
             block[:, :, [places[c] for c in hubs]] = classes[:, None, :]
-            block[:, :, [places[c] for c in own]] = found
-            rows.append(block.reshape(len(classes) * len(found), len(columns)))
-        shapes = [(len(classes), len(found)) for _, found in of_groups]
+            block[:, :, [places[c] for c in free_columns]] = free_rows
+            rows.append(block.reshape(len(classes) * len(free_rows), len(columns)))
+        shapes = [(len(classes), len(free_rows)) for _, free_rows in of_groups]
         at = [self._places[column] for column in columns]
         return _Plan(groups, shapes, at, np.concatenate(rows))
 
     def _in_order(self, sets: Iterable[Iterable[Hashable]]) -> list[Hashable]:
         """Return the columns of some sets that have odd values, each once."""
-        columns = {column for own in sets for column in own if column in self._places}
+        columns = {column for columns_of in sets for column in columns_of if column in self._places}
         return sorted(columns, key=self._places.__getitem__)
 
     def _combinations(self, columns: Sequence[Hashable], most: int) -> np.ndarray:
         sizes = [len(self._values[column]) for column in columns]
-        found, sampled = combinations(sizes, self._dice, most)
+        chosen, sampled = combinations(sizes, self._dice, most)
         self._sampled = self._sampled or sampled
-        return found
+        return chosen
 
     def _ask(self, plans: Sequence[_Plan]) -> tuple[np.ndarray, np.ndarray]:
         """Let all rows be totaled at once, each in a cell of its own.
@@ -321,34 +321,34 @@ class _Probe:
     def _component(self, plan: _Plan, counted: np.ndarray, totals: np.ndarray) -> Component:
         start, kinds, groups = plan.start, [], []
         for blocks, (classes, size) in zip(plan.groups, plan.shapes, strict=True):
-            own = slice(start, start + classes * size)
+            part = slice(start, start + classes * size)
             start += classes * size
-            keep = counted[own].reshape(classes, size)
-            vectors = self._added(blocks, totals[:, own]).reshape(classes, size, len(blocks))
+            keep = counted[part].reshape(classes, size)
+            vectors = self._added(blocks, totals[:, part]).reshape(classes, size, len(blocks))
             sets = [
                 frozenset(map(tuple, v[k].tolist())) for v, k in zip(vectors, keep, strict=True)
             ]
-            different = {one: at for at, one in enumerate(dict.fromkeys(filter(None, sets)))}
-            kinds.append([different.get(one, -1) for one in sets])
+            different = {kind: at for at, kind in enumerate(dict.fromkeys(filter(None, sets)))}
+            kinds.append([different.get(kind, -1) for kind in sets])
             groups.append(_group(blocks, list(different)))
-        chosen = sorted(one for one in {*zip(*kinds, strict=True)} if min(one) >= 0)
+        chosen = sorted(kind for kind in {*zip(*kinds, strict=True)} if min(kind) >= 0)
         return Component(tuple(groups), np.array(chosen, np.intp).reshape(-1, len(groups)))
 
     def _few(self, plan: _Plan, counted: np.ndarray, totals: np.ndarray) -> Group:
         """Part rows that have one of the few from those that do not."""
         (blocks,), ((classes, size),) = plan.groups, plan.shapes
-        own = np.arange(plan.start, plan.start + classes * size)
-        own = own[counted[own]]
+        rows = np.arange(plan.start, plan.start + classes * size)
+        rows = rows[counted[rows]]
         these = sorted({n for k in blocks for n in self._reads[k] if self._totals[n].few})
-        present = (totals[np.ix_(these, own)] != 0).any(axis=0)
-        added = self._added(blocks, totals[:, own])
+        present = (totals[np.ix_(these, rows)] != 0).any(axis=0)
+        added = self._added(blocks, totals[:, rows])
         sets = [added[here].tolist() for here in (~present, present)]
-        return _group(blocks, [frozenset(map(tuple, one)) for one in sets])
+        return _group(blocks, [frozenset(map(tuple, vectors)) for vectors in sets])
 
 
 def _group(blocks: Sequence[int], sets: Sequence[frozenset[tuple[int, ...]]]) -> Group:
-    sizes = [len(one) for one in sets]
-    vectors = [vector for one in sets for vector in sorted(one)]
+    sizes = [len(members) for members in sets]
+    vectors = [vector for members in sets for vector in sorted(members)]
     starts = np.cumsum([0, *sizes])[:-1]
     array = np.array(vectors, np.int64).reshape(len(vectors), len(blocks))
     return Group(np.array(blocks, np.intp), array, starts)

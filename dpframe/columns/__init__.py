@@ -9,4 +9,13 @@ try:
 except ImportError:  # an optional dependency
     pa = compute = ipc = None
 
-__all__ = ["compute", "ipc", "pa"]
+from dpframe.errors import DPFrameError, pip_install
+
+__all__ = ["compute", "ipc", "pa", "require_arrow"]
+
+
+def require_arrow(purpose: str, way_out: str = "") -> None:
+    """Say how to install pyarrow where it is missing, before anything is made of it."""
+    if pa is None:
+        text = f"{purpose} needs pyarrow: {pip_install('parquet')}. {way_out}"
+        raise DPFrameError(text.rstrip())

@@ -24,8 +24,10 @@ _Slots: TypeAlias = Callable[[np.ndarray, np.ndarray], None]
 _SIZES = 1 << 6, 1 << 9, 1 << 12, 1 << 15
 """Slots; tables of the first sizes fit into the processor's cache, and the last is 0.8 MB."""
 
-_MARGIN = 4  # slots without an edge, at both ends together
-_PIECE = 1 << 13  # rows; what is made of them stays in the processor's cache
+# slots without an edge, at both ends together
+_MARGIN = 4
+# rows; what is made of them stays in the processor's cache
+_PIECE = 1 << 13
 
 
 def bin_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
@@ -50,12 +52,18 @@ def _ordered_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
     view: Callable[[pd.Series], tuple[np.ndarray, np.ndarray]]
     if bins.left.dtype.kind in "mM":
         left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
-        left = np.append(left, np.iinfo(np.int64).max)  # above all times
-        naive = times.naive_times if bins.left.dtype.kind == "M" else times.durations
-        view = times.instants if isinstance(bins.left.dtype, pd.DatetimeTZDtype) else naive
+        # above all times
+        left = np.append(left, np.iinfo(np.int64).max)
+        if isinstance(bins.left.dtype, pd.DatetimeTZDtype):
+            view = times.instants
+        elif bins.left.dtype.kind == "M":
+            view = times.naive_times
+        else:
+            view = times.durations
     else:
         left, right = (ends.to_numpy(np.float64) for ends in (bins.left, bins.right))
-        left, view = np.append(left, np.nan), _valid_numbers  # comparisons with NaN are false
+        # comparisons with NaN are false
+        left, view = np.append(left, np.nan), _valid_numbers
     side: Literal["left", "right"] = "left" if bins.closed_right else "right"
     above = np.less_equal if bins.closed_left else np.less
 
@@ -86,7 +94,8 @@ def _table_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder | None:
         return None
     size = len(right)
     edges = np.append(left[:1], right)
-    positions = np.array([size, *range(size), size])  # by the number of edges that are passed
+    # by the number of edges that are passed
+    positions = np.array([size, *range(size), size])
     if clipped:
         positions[[0, -1]] = 0, size - 1
     open_end = left[0] if bins.closed_right else right[-1]
@@ -101,10 +110,10 @@ def _table_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder | None:
 
     def find(block: pd.Series) -> np.ndarray:
         numbers = values.numbers(block)
-        found = search(numbers)
+        places = search(numbers)
         if not np.isnan(unheld):
-            found[numbers == unheld] = size
-        return found
+            places[numbers == unheld] = size
+        return places
 
     return find
 
@@ -138,7 +147,8 @@ class _Table:
         self._slots, number = slots
         places = np.empty(len(edges), np.int64)
         self._slots(edges, places)
-        passed = np.searchsorted(places, np.arange(number))  # edges of lower slots
+        # edges of lower slots
+        passed = np.searchsorted(places, np.arange(number))
         # comparisons with NaN are false: its position is the first of a slot without an edge
         pairs = np.stack([np.full(number, missing), positions[passed]], axis=1)
         below, above = positions[:-1], positions[1:]
@@ -156,7 +166,7 @@ class _Table:
 
     def search(self, numbers: np.ndarray) -> np.ndarray:
         """Find the positions of some numbers, piece by piece."""
-        found = np.empty(len(numbers), np.int64)
+        places = np.empty(len(numbers), np.int64)
         piece = min(_PIECE, len(numbers))
         slots, edges, true = np.empty(piece, np.int64), np.empty(piece), np.empty(piece, bool)
         for start in range(0, len(numbers), _PIECE):
@@ -167,8 +177,8 @@ class _Table:
             self._compare(part, edges[here], out=true[here])
             slots[here] <<= 1
             slots[here] += true[here]
-            self._positions.take(slots[here], out=found[start : start + _PIECE], mode="clip")
-        return found
+            self._positions.take(slots[here], out=places[start : start + _PIECE], mode="clip")
+        return places
 
 
 def _slots(edges: np.ndarray) -> tuple[_Slots, int] | None:

@@ -22,10 +22,14 @@ import pandas as pd
 from dpframe.columns import compute, pa, times, values
 from dpframe.columns.identity import KNOWN, known_base, text_of_number
 
-_BLOCK = 1 << 16  # rows; what is made of them on the way stays in the processor's cache
-_WORD = 8  # bytes
-_LIMIT = 2.0**63  # integers below this size are told apart
-_MOST_LETTERS = 25  # of the text of a float
+# rows; what is made of them on the way stays in the processor's cache
+_BLOCK = 1 << 16
+# bytes
+_WORD = 8
+# integers below this size are told apart
+_LIMIT = 2.0**63
+# of the text of a float
+_MOST_LETTERS = 25
 
 
 def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
@@ -60,7 +64,8 @@ def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
                 marks = _marks(block)
             marks[values.missing(block)] = 0
             mixed = _mix_bits(mixed * np.uint64(31) + marks)
-        mixed -= mixed // np.uint64(count) * np.uint64(count)  # quicker than a remainder
+        # quicker than a remainder
+        mixed -= mixed // np.uint64(count) * np.uint64(count)
         buckets[start : start + _BLOCK] = mixed
     return buckets
 
@@ -139,9 +144,10 @@ def _marks_of_times(column: pd.Series) -> np.ndarray:
     Python when it hashes them.
     """
     wall, _ = times.wall_times(column)
-    kind = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else column.dtype
-    zone = getattr(kind, "tz", None)
-    return (wall if zone is None else times.first_instants(wall, zone)).view(np.uint64)
+    zone = getattr(getattr(column.dtype, "pyarrow_dtype", column.dtype), "tz", None)
+    if zone is not None:
+        wall = times.first_instants(wall, zone)
+    return wall.view(np.uint64)
 
 
 def _marks_of_objects(items: np.ndarray) -> np.ndarray:
@@ -150,7 +156,9 @@ def _marks_of_objects(items: np.ndarray) -> np.ndarray:
     kinds = np.fromiter(map(id, map(type, items)), np.int64, len(items))
     if not len(items):
         return marks
-    order = np.arange(len(items)) if (kinds == kinds[0]).all() else np.argsort(kinds, kind="stable")
+    order = np.arange(len(items))
+    if (kinds != kinds[0]).any():
+        order = np.argsort(kinds, kind="stable")
     for rows in np.split(order, 1 + np.flatnonzero(np.diff(kinds[order]))):
         # how objects of a class are marked, if it compares and hashes like one known here
         base = known_base(type(items[rows[0]]))
@@ -190,8 +198,10 @@ def _mark_texts_of_numbers(items: np.ndarray, marks: np.ndarray) -> None:
 
 
 _NO_ARROW = (AttributeError,) if pa is None else (pa.ArrowException, UnicodeEncodeError)
-_ENDS, _STARTS = frozenset("0123456789f"), frozenset("-0123456789")  # -inf ends so, too
-_WHOLE = "^(0|-?[1-9][0-9]{0,17})$"  # in 64 bits whatever the digits are
+# -inf ends so, too
+_ENDS, _STARTS = frozenset("0123456789f"), frozenset("-0123456789")
+# in 64 bits whatever the digits are
+_WHOLE = "^(0|-?[1-9][0-9]{0,17})$"
 
 
 def _number_of(text: str) -> int | float | None:

@@ -32,7 +32,8 @@ _OPERATORS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "%": np.mod,
     "**": np.power,
 }
-_EXACT = 2.0**53  # beyond, floats no longer tell all integers apart
+# beyond, floats no longer tell all integers apart
+_EXACT = 2.0**53
 
 
 def keep(condition: Condition, frame: pd.DataFrame) -> np.ndarray:
@@ -118,9 +119,13 @@ def _membership(
     if not isinstance(operand, where.Name):
         return np.isin(_numeric(operand, frame), finite)
     column = frame[operand.label]
-    mask = np.isin(numbers(column), finite) if len(finite) else np.zeros(len(column), dtype=bool)
+    mask = np.zeros(len(column), dtype=bool)
+    if len(finite):
+        mask |= np.isin(numbers(column), finite)
     sought = [item for item in items if isinstance(item, str)]
-    return mask | _among_texts(column, sought) if sought else mask
+    if sought:
+        mask |= _among_texts(column, sought)
+    return mask
 
 
 def _against(column: pd.Series, relation: str, constant: float | str) -> np.ndarray:

@@ -38,9 +38,12 @@ KNOWN: tuple[type, ...] = (
 """Classes whose equality is known: objects of several of them may be equal."""
 
 _BY_IDENTITY = {id(base): base for base in KNOWN}
-_LEAST, _MOST = -(2**63), 2**64 - 1  # integers that are their own keys
-_WORD = 64  # bits of integers whose hashes are nearly all different
-_LONGEST = 1 << 16  # bits of the numerator, or the denominator, of a number that is an id
+# integers that are their own keys
+_LEAST, _MOST = -(2**63), 2**64 - 1
+# bits of integers whose hashes are nearly all different
+_WORD = 64
+# bits of the numerator, or the denominator, of a number that is an id
+_LONGEST = 1 << 16
 
 
 def known_base(kind: Any) -> type | None:
@@ -118,7 +121,8 @@ def _key_of_ratio(numerator: int, denominator: int) -> Hashable:
     """Return the key of a number in lowest terms: the plain one that equals it, or its digits."""
     if denominator == 1 and _LEAST <= numerator <= _MOST:
         return numerator
-    if not denominator & (denominator - 1):  # a power of two: it may be a float
+    # a power of two: it may be a float
+    if not denominator & (denominator - 1):
         with suppress(OverflowError):
             nearest = numerator / denominator
             if nearest.as_integer_ratio() == (numerator, denominator):
@@ -134,7 +138,8 @@ def _key_of_ratio(numerator: int, denominator: int) -> Hashable:
 def _key_of_decimal(value: Decimal) -> Hashable:
     if Decimal.is_zero(value):
         return 0
-    if abs(Decimal.adjusted(value)) > _LONGEST:  # it may not even fit in memory as a ratio
+    # it may not even fit in memory as a ratio
+    if abs(Decimal.adjusted(value)) > _LONGEST:
         raise OverflowError
     if not Decimal.is_finite(value):
         return Decimal.__float__(value)
@@ -204,7 +209,8 @@ class _Key:
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not _Key or self._kind is not other._kind:
-            return False  # no time is a number: NumPy warns of months that are compared with one
+            # no time is a number: NumPy warns of months that are compared with one
+            return False
         return contain_errors(_equal, self._value, other._value, otherwise=False)
 
 
@@ -229,7 +235,8 @@ class _OfSilentThreads:
 # Filters as `warnings` keeps them. They are added directly: adding one by its functions would make
 # Python forget which warnings were shown before.
 _FILTER = ("ignore", _OfSilentThreads(), Warning, None, 0)
-_CALL_FILTER = ("ignore", _OfSilentThreads(), Warning, None, 0)  # where others came before ours
+# where others came before ours
+_CALL_FILTER = ("ignore", _OfSilentThreads(), Warning, None, 0)
 
 
 def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
@@ -266,11 +273,13 @@ def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
         filters = _filters()
         if filters and filters[0] == _FILTER:
             return context.run(function, *args, **kwargs)
-        filters.insert(0, _CALL_FILTER)  # every call adds one of its own
+        # every call adds one of its own
+        filters.insert(0, _CALL_FILTER)
         try:
             return context.run(function, *args, **kwargs)
         finally:
-            with suppress(ValueError):  # they were reset meanwhile
+            # they were reset meanwhile
+            with suppress(ValueError):
                 filters.remove(_CALL_FILTER)
 
     return quiet

@@ -65,7 +65,8 @@ class Remembered(Generic[_Source, _Made]):
         if kept is not None and kept[0]() is source:
             return kept[1]
         value = make()
-        self._known.pop(name, None)  # of an object that has gone: the new one is the last
+        # of an object that has gone: the new one is the last
+        self._known.pop(name, None)
         self._known[name] = weakref.ref(source, lambda gone: self._forget(name, gone)), value
         for old in list(self._known)[: -self._most]:
             self._known.pop(old, None)
@@ -75,7 +76,8 @@ class Remembered(Generic[_Source, _Made]):
         """Drop what was made of an object, unless another one has its place by now."""
         kept = self._known.get(name)
         if kept is not None and kept[0] is gone:
-            self._known.pop(name, None)  # another thread may have dropped it just now
+            # another thread may have dropped it just now
+            self._known.pop(name, None)
 
 
 Search = Callable[[np.ndarray], np.ndarray]
@@ -90,8 +92,10 @@ SPARSE = 8
 _Places = tuple[np.ndarray, np.ndarray]
 """Keys, unique, in the dtype of a search, and their places."""
 
-_FEW_LISTS = 16  # of keys, that searches are kept of
-_FEW_CATEGORIES = 4  # lists of them that positions are kept of, for one list of keys
+# of keys, that searches are kept of
+_FEW_LISTS = 16
+# lists of them that positions are kept of, for one list of keys
+_FEW_CATEGORIES = 4
 _TIMES = {np.datetime64: pd.Timestamp, np.timedelta64: pd.Timedelta}
 """How pandas boxes NumPy's times, which do not hash like Python's."""
 
@@ -166,7 +170,8 @@ def _integers(keys: AxisKeys, dtype: type[np.integer[Any]]) -> _Places:
     held = numbers.astype(dtype, copy=False)
     if (held.min(initial=0) >= 0) and (numbers.min(initial=0) >= 0):
         return held, np.arange(len(held))
-    usable = (held >= 0) == (numbers >= 0)  # the others have wrapped
+    # the others have wrapped
+    usable = (held >= 0) == (numbers >= 0)
     return held[usable], np.flatnonzero(usable)
 
 
@@ -187,7 +192,8 @@ def _ticks(keys: AxisKeys, kind: str, unit: Any, aware: bool) -> _Places:
         except ValueError:  # one of them is out of range
             pass
         else:
-            same = np.asarray(held == times)  # the others are between two ticks
+            # the others are between two ticks
+            same = np.asarray(held == times)
             return held.asi8[same], np.flatnonzero(same)
     return _exact(keys.boxed_keys, lambda key: _as_ticks(key, kind, unit, aware), np.int64)
 
@@ -253,17 +259,22 @@ def _hash_search(places: _Places, size: int) -> Search:
     """Search numbers of one NumPy dtype by hashing."""
     keys, positions = places
     index: pd.Index = pd.Index(keys)
-    index.get_indexer(index[:1])  # now: pandas would hash at the first search, in a race of threads
-    table = np.append(positions, size)  # -1, not a key, is the last
+    # now: pandas would hash at the first search, in a race of threads
+    index.get_indexer(index[:1])
+    # -1, not a key, is the last
+    table = np.append(positions, size)
     return lambda numbers: table.take(
         index.get_indexer(pd.Index(numbers.astype(keys.dtype, copy=False), copy=False))
     )
 
 
-_MOST_TEXTS = 1 << 18  # keys; above, a dict is quicker: Arrow hashes its keys anew for every block
-_MANY_TEXTS = 1 << 12  # keys; above, large blocks are quicker, for the same reason
+# keys; above, a dict is quicker: Arrow hashes its keys anew for every block
+_MOST_TEXTS = 1 << 18
+# keys; above, large blocks are quicker, for the same reason
+_MANY_TEXTS = 1 << 12
 _NOT_A_TIME = np.iinfo(np.int64).min
-_WORD = 8  # bytes of the widest numbers that NumPy compares exactly
+# bytes of the widest numbers that NumPy compares exactly
+_WORD = 8
 _SIMPLE = frozenset("string integer boolean decimal bytes date datetime empty".split())
 """Kinds of objects, as pandas tells them, that a dict can be asked for."""
 _PLAIN = frozenset(map(id, (str, int, float, bool, type(None), pd.Timestamp)))
@@ -363,10 +374,12 @@ def native(column: pd.Series, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndar
     if not hasattr(column.dtype, "numpy_dtype"):
         return np.asarray(column.array, dtype), None
     array: Any = column.array
-    if dtype.kind in "mM":  # Arrow says in integers what no Timestamp can hold
+    # Arrow says in integers what no Timestamp can hold
+    if dtype.kind in "mM":
         ticks = array.__arrow_array__().cast("int64").fill_null(_NOT_A_TIME)
         return ticks.to_numpy().view(dtype), None
-    zero = dtype.type(0).item()  # Arrow fills booleans with False alone
+    # Arrow fills booleans with False alone
+    zero = dtype.type(0).item()
     return array.to_numpy(dtype=dtype, na_value=zero), column.isna().to_numpy()
 
 
@@ -378,9 +391,7 @@ def _is_time(dtype: Any) -> bool:
 
 def _has_zone(dtype: Any) -> bool:
     """Whether a column is made of points in time with a time zone."""
-    if isinstance(dtype, pd.ArrowDtype):
-        return getattr(dtype.pyarrow_dtype, "tz", None) is not None
-    return isinstance(dtype, pd.DatetimeTZDtype)
+    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None) is not None
 
 
 def box_values(block: pd.Series) -> list[Any]:
@@ -501,7 +512,8 @@ def is_arrow_text(dtype: object) -> bool:
 def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
     """Search Arrow strings in C++."""
     places = {key: place for place, key in enumerate(keys) if isinstance(key, str)}
-    if not is_unicode("".join(places)):  # a lone surrogate cannot be in an Arrow column
+    # a lone surrogate cannot be in an Arrow column
+    if not is_unicode("".join(places)):
         places = {key: place for key, place in places.items() if is_unicode(key)}
     key_array = pa.array(list(places), sample.array.__arrow_array__().type)
     table = np.append(np.fromiter(places.values(), np.int64), len(keys))

@@ -16,10 +16,13 @@ from dpframe.queries.edges import Ticks
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 
-_DAY = 86_400  # seconds
+# seconds
+_DAY = 86_400
 _NOT_A_TIME = np.iinfo(np.int64).min
-_FARTHEST = 2**62  # microseconds; leaves room to add an offset
-_PER_TICK = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}  # over, under
+# microseconds; leaves room to add an offset
+_FARTHEST = 2**62
+# over, under
+_PER_TICK = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 # Zones are asked about years 2 to 9998 only: they are built on `datetime`, which knows few others.
 _FIRST_ZONED = (datetime(2, 1, 1) - EPOCH) // MICROSECOND
 _LAST_ZONED = (datetime(9998, 12, 31) - EPOCH) // MICROSECOND
@@ -138,7 +141,12 @@ def ticks(column: pd.Series, scale: Ticks) -> np.ndarray:
     numpy.ndarray
         float64, one per row; NaN for everything else.
     """
-    view = durations if not scale.points else naive_times if scale.zone is None else instants
+    if not scale.points:
+        view = durations
+    elif scale.zone is None:
+        view = naive_times
+    else:
+        view = instants
     values, valid = view(column)
     return np.where(valid, (values - scale.origin) / scale.tick, np.nan)
 
@@ -156,13 +164,21 @@ def _count_microseconds(value: Any) -> int | None:
         value = np.timedelta64(value.asm8 if issubclass(kind, pd.Timedelta) else value)
     elif not issubclass(kind, np.timedelta64):
         return None
-    unit, multiple = np.datetime_data(value.dtype)
-    if unit in ("Y", "M", "generic"):
+    if np.datetime_data(value.dtype)[0] in ("Y", "M", "generic"):
         return None  # of no certain length
-    if unit not in _PER_TICK or multiple != 1:
-        unit = "ns" if unit in ("ps", "fs", "as") else "s"
-    lengths, valid = _lengths(value.astype(f"m8[{unit}]").view(np.int64)[None], unit)
+    ticks, unit = _ticks_of(value)
+    lengths, valid = _lengths(np.array([ticks]), unit)
     return int(lengths[0]) if valid[0] else None
+
+
+def _ticks_of(value: Any) -> tuple[int, str]:
+    """Count a time of NumPy in a unit that columns have."""
+    unit, multiple = np.datetime_data(value.dtype)
+    if unit in ("ps", "fs", "as"):
+        unit = "ns"
+    elif unit not in _PER_TICK or multiple != 1:
+        unit = "s"
+    return int(value.astype(f"{value.dtype.kind}8[{unit}]").view(np.int64)), unit
 
 
 class _Clock(NamedTuple):
@@ -252,10 +268,7 @@ def _count_ticks(value: Any) -> _Tick | None:
     """Count the ticks from 1970 to a date or datetime; may raise what the value raises."""
     kind = type(value)
     if issubclass(kind, np.datetime64):
-        unit, multiple = np.datetime_data(value.dtype)
-        if unit not in _PER_TICK or multiple != 1:
-            unit = "ns" if unit in ("ps", "fs", "as") else "s"
-        return _Tick(int(value.astype(f"M8[{unit}]").view(np.int64)), unit, None)
+        return _Tick(*_ticks_of(value), None)
     if issubclass(kind, pd.Timestamp):
         return _Tick(int(value.asm8.view(np.int64)), value.unit, value.tzinfo)
     if issubclass(kind, datetime):

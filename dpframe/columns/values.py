@@ -48,14 +48,16 @@ def public_type(dtype: Any) -> str | None:
         return arrow_type(dtype.pyarrow_dtype)
     if isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype):
         return str(dtype)
-    numbers = getattr(dtype, "numpy_dtype", None)  # and truths, that can be missing
+    # and truths, that can be missing
+    numbers = getattr(dtype, "numpy_dtype", None)
     return None if numbers is None else str(numbers)
 
 
 def arrow_type(kind: Any) -> str:
     """Name a type of Arrow as NumPy does; categories are what they hold."""
-    name = str(getattr(kind, "value_type", kind) if hasattr(kind, "index_type") else kind)
-    return _AS_NUMPY.get(name, name)
+    if hasattr(kind, "index_type"):
+        kind = kind.value_type
+    return _AS_NUMPY.get(str(kind), str(kind))
 
 
 def contain_errors(function: Callable[..., _Made], *arguments: Any, otherwise: _Made) -> _Made:
@@ -81,7 +83,8 @@ COMPLEX = (complex, np.complexfloating)
 """Classes of complex numbers."""
 
 _REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
-_FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds that a kind holds
+# kinds that a kind holds
+_FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
 
@@ -192,7 +195,8 @@ def missing(column: pd.Series) -> np.ndarray:
     # numbers that mark their missing values beside them
     if dtype.kind == "f" and isinstance(column.array, (*_MASKED, pd.arrays.ArrowExtensionArray)):
         return np.asarray(np.isnan(numbers(column)))
-    if isinstance(dtype, np.dtype) and dtype.kind in "fc":  # for pandas, infinities may be missing
+    # for pandas, infinities may be missing
+    if isinstance(dtype, np.dtype) and dtype.kind in "fc":
         return np.asarray(np.isnan(column.to_numpy()))
     if holds_objects(column):
         return np.fromiter(map(is_absent, objects(column)), bool, len(column))

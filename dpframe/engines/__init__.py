@@ -93,8 +93,8 @@ def register(engine: Engine, *, accessor: type | None = None) -> None:
     if accessor is not None:
         _give_accessor(accessor)
     name = _name_of(engine)
-    for place, known in enumerate(ENGINES):
-        if _name_of(known) == name:
+    for place, other in enumerate(ENGINES):
+        if _name_of(other) == name:
             ENGINES[place] = engine
             return
     ENGINES.append(engine)
@@ -153,7 +153,8 @@ def _known_engine(frame: object) -> Engine | None:
 
 def _register_installed() -> list[str]:
     """Register what installed packages name, once; return the names of what cannot be."""
-    from importlib.metadata import entry_points  # slow, and rarely needed
+    # slow, and rarely needed
+    from importlib.metadata import entry_points
 
     failed = []
     for point in entry_points(group=_INSTALLED):

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
@@ -18,6 +18,9 @@ from dpframe.sources.manifest import Manifest
 
 MOST_GATHERED = 1 << 25
 """More rows than this are not put together in memory."""
+
+_MOST_LISTED = 20
+"""Labels that an error lists where none is near."""
 
 Frame: TypeAlias = Any
 """A private frame of any kind that an engine can read."""
@@ -141,8 +144,8 @@ def totals_by(
     """
     totals = engine.totals(frame, tasks, context)
     shapes = [(len(task.terms), task.cells.size) for task in tasks]
-    found = [(getattr(one, "dtype", None), getattr(one, "shape", None)) for one in totals]
-    if found != [(np.dtype("int64"), shape) for shape in shapes]:
+    forms = [(getattr(table, "dtype", None), getattr(table, "shape", None)) for table in totals]
+    if forms != [(np.dtype("int64"), shape) for shape in shapes]:
         raise ReleaseError("the totals of the engine are not int64 of the shape that was asked for")
     return totals
 
@@ -156,54 +159,49 @@ def check_gathered(rows: int) -> None:
 
 
 def check_labels(
-    labels: Sequence[Hashable], wanted: Iterable[Hashable], levels: Sequence[Hashable] = ()
+    labels: Sequence[Hashable], needed: Iterable[Hashable], levels: Sequence[Hashable] = ()
 ) -> None:
     """Check that every wanted label is among the labels exactly once, and is valid Unicode.
 
     Levels are the names of the index, which queries do not look at. Where it is a mapping, it says
     which parameter names each label.
     """
-    found, named_by = Counter(labels), wanted if isinstance(wanted, Mapping) else {}
-    for label in wanted:
+    times = Counter(labels)
+    named_by = needed if isinstance(needed, Mapping) else {}
+    for label in needed:
         kind: type[QueryError] = QueryError
-        if not is_unicode(label):  # neither Arrow nor a ledger can keep it
-            why = f"the column label {label!a} must be a valid Unicode text. Rename the column."
-        elif label not in found:
-            hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
+        if not is_unicode(label):
+            # neither Arrow nor a ledger can keep it
+            text = f"the column label {label!a} must be a valid Unicode text. Rename the column."
+        elif label not in times:
+            kind = UnknownColumnError
+            hint = _hint(label, labels, levels)
             if named_by.get(label) in ("where", "condition") and isinstance(label, str):
                 hint = f"A text in a condition needs quotes: '{label}'. {hint}"
-            kind, why = UnknownColumnError, f"the frame has no column {quote(label)}. {hint}"
-        elif found[label] > 1:
-            why = f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
-            why += "Rename them so that the label names one."
+            text = f"the frame has no column {quote(label)}. {hint}"
+        elif times[label] > 1:
+            text = f"duplicate column: {times[label]} columns of the frame are labeled {label!r}. "
+            text += "Rename them so that the label names one."
         else:
             continue
-        raise kind(why, parameter=named_by.get(label), label=label)
+        raise kind(text, parameter=named_by.get(label), label=label)
 
 
-def _of_levels(label: Hashable, levels: Sequence[Hashable]) -> str:
-    """Say what to do where a label is in the index."""
-    if label is None or label not in levels:
-        return ""
-    return "It is in the index: declare and query frame.reset_index(), which makes it a column."
-
-
-def _of_several(label: Hashable, labels: Collection[Hashable]) -> str:
-    """Say what to do where a label is made of several."""
-    if not isinstance(label, tuple) or not label or not all(part in labels for part in label):
-        return ""
-    return f"Several columns are given as a list: {[*label]!r}."
-
-
-def _near(label: Hashable, labels: Sequence[Hashable]) -> str:
-    """Name the labels that may be meant, whatever their case, or all."""
+def _hint(label: Hashable, labels: Sequence[Hashable], levels: Sequence[Hashable]) -> str:
+    """Say what an unknown label may mean: a level, several labels, one that is near, or any."""
+    if label is not None and label in levels:
+        return "It is in the index: declare and query frame.reset_index(), which makes it a column."
+    if isinstance(label, tuple) and label and all(part in labels for part in label):
+        return f"Several columns are given as a list: {[*label]!r}."
+    if not labels:
+        return "It has no columns."
     named: dict[str, list[Hashable]] = {}
-    for known in labels:
-        named.setdefault(str(known).lower(), []).append(known)
+    for column in labels:
+        named.setdefault(str(column).lower(), []).append(column)
     texts = get_close_matches(quote(label).strip("'").lower(), named)
-    close = [repr(known) for text in texts for known in named[text]]
+    close = [repr(column) for text in texts for column in named[text]]
     if close:
         return f"Did you mean {' or '.join(close)}?"
-    listed = ", ".join(repr(known) for known in labels[:20])
-    more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""  # noqa: PLR2004
-    return f"It has {listed}{more}." if labels else "It has no columns."
+    listed = ", ".join(map(repr, labels[:_MOST_LISTED]))
+    more = len(labels) - _MOST_LISTED
+    return f"It has {listed} and {more} more." if more > 0 else f"It has {listed}."

@@ -76,8 +76,8 @@ def _ended_afterwards() -> Iterator[None]:
         raise _Ended(_BY_SIGNAL + number)
 
     in_main = threading.current_thread() is threading.main_thread()
-    known = [getattr(signal, name) for name in _ENDING if in_main and hasattr(signal, name)]
-    heard = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    numbers = [getattr(signal, name) for name in _ENDING if in_main and hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in heard:
         signal.signal(number, unwind)
     try:
@@ -132,7 +132,8 @@ def _remove(folder: Path) -> None:
     # what may be no file is opened without following links, or waiting for pipes
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with suppress(OSError):
-        folder.rmdir()  # if its process was killed before it made anything
+        # if its process was killed before it made anything
+        folder.rmdir()
     try:
         with open(os.open(folder / _KEEPER, os.O_RDONLY | careful), "rb", buffering=0) as keeper:
             if not platform.HERE.try_to_lock(keeper.fileno()):
@@ -140,11 +141,13 @@ def _remove(folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:  # no leftover, or no locks here
         return
-    shutil.rmtree(folder, ignore_errors=True)  # Windows removes no file that is open
+    # Windows removes no file that is open
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 _INTEGER_WIDTHS = (8, 16, 32)
-_EXACT_BITS = {16: 11, 32: 24, 64: 53}  # of integers that all floats of a width hold
+_WORD = 64
+"""Bits of the widest numbers."""
 
 
 def plain_type(kind: Any) -> Any:
@@ -156,8 +159,8 @@ def plain_type(kind: Any) -> Any:
     for is_of, make in _NESTED.items():
         if getattr(pa.types, f"is_{is_of}")(kind):
             return make(kind)
-    known = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return known.get(kind, kind)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return views.get(kind, kind)
 
 
 def _plain_field(field: Any) -> Any:
@@ -206,21 +209,21 @@ def common_type(first: Any, second: Any) -> Any:
         return first
     if pa.types.is_null(first):
         return second
-    one, other = _wide_type(first), _wide_type(second)
-    if one == other:
-        return one
-    if pa.types.is_decimal(one) and pa.types.is_decimal(other):
+    wide, other = _wide_type(first), _wide_type(second)
+    if wide == other:
+        return wide
+    if pa.types.is_decimal(wide) and pa.types.is_decimal(other):
         return (
-            max(one, other, key=lambda kind: kind.precision) if one.scale == other.scale else None
+            max(wide, other, key=lambda kind: kind.precision) if wide.scale == other.scale else None
         )
-    wider = (one, other, pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
-    return next((kind for kind in wider if _holds(kind, one) and _holds(kind, other)), None)
+    wider = (wide, other, pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+    return next((kind for kind in wider if _holds(kind, wide) and _holds(kind, other)), None)
 
 
-def is_kept(held: Any, wanted: Any) -> bool:
+def is_kept(held: Any, kept: Any) -> bool:
     """Whether a type keeps every value of another one."""
-    common = common_type(held, wanted)
-    return common is not None and _wide_type(common) == _wide_type(wanted)
+    common = common_type(held, kept)
+    return common is not None and _wide_type(common) == _wide_type(kept)
 
 
 def _wide_type(kind: Any) -> Any:
@@ -234,11 +237,9 @@ def _holds(wide: Any, narrow: Any) -> bool:
         return False
     if pa.types.is_floating(narrow):
         return bool(pa.types.is_floating(wide) and wide.bit_width >= narrow.bit_width)
-    signed = pa.types.is_signed_integer(narrow)
-    if pa.types.is_unsigned_integer(wide):
-        return bool(not signed and wide.bit_width >= narrow.bit_width)
-    bits = wide.bit_width - 1 if pa.types.is_integer(wide) else _EXACT_BITS[wide.bit_width]
-    return bool(bits >= narrow.bit_width - signed)
+    # NumPy calls it safe to round integers of 64 bits
+    rounds = pa.types.is_floating(wide) and narrow.bit_width == _WORD
+    return not rounds and np.can_cast(narrow.to_pandas_dtype(), wide.to_pandas_dtype())
 
 
 def _is_number(kind: Any) -> bool:
@@ -257,7 +258,8 @@ def narrow_integers(column: Any) -> Any:
     """
     if not pa.types.is_integer(column.type):
         return column
-    low, high = (end or 0 for end in compute.min_max(column).as_py().values())  # of none: None
+    # of none: None
+    low, high = (end or 0 for end in compute.min_max(column).as_py().values())
     needed = max(~low if low < 0 else low, high).bit_length() + 1
     width = next((width for width in _INTEGER_WIDTHS if needed <= width), column.type.bit_width)
     return column.cast(f"int{width}") if width < column.type.bit_width else column
@@ -291,8 +293,8 @@ def split_tables(
         The rows of every bucket that has some, in the order they came in. Dictionaries are decoded.
     """
     remove_leftovers(folder)
-    with temporary_folder("dpframe-rows-", folder) as made:
-        files = [made / f"{bucket}.arrow" for bucket in range(count)]
+    with temporary_folder("dpframe-rows-", folder) as inside:
+        files = [inside / f"{bucket}.arrow" for bucket in range(count)]
         schema = _write(parts, files)
         yield _read(files, schema)
 
@@ -312,7 +314,8 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
             last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
             rows, bounds, _ = order_rows(last, count + 1)
             places = pa.array(rows[: bounds[count]])
-            columns = [  # one after the other, for the sake of memory
+            # one after the other, for the sake of memory
+            columns = [
                 narrow_integers(_decode_dictionary(column)).take(places) for column in table.columns
             ]
             in_order = pa.table(columns, names=table.column_names)
@@ -359,13 +362,19 @@ def _decoded_type(kind: Any) -> Any:
     return _wide_type(kind) if pa.types.is_dictionary(kind) else kind
 
 
-_MOST_BYTES = 1 << 26  # of a batch, about
-_VIEWS = 1 << 12  # rows, where it is not known how long their texts are
-_SMALL_FILE = 1 << 18  # rows, of which columns are not worth a thread each
+# of a batch, about
+_MOST_BYTES = 1 << 26
+# rows, where it is not known how long their texts are
+_VIEWS = 1 << 12
+# rows, of which columns are not worth a thread each
+_SMALL_FILE = 1 << 18
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
-_WIDTH = 8  # of other numbers, and of what tells where a text begins
-_CODED = 3  # bytes of a row in a column of codes alone, at most
-_DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
+# of other numbers, and of what tells where a text begins
+_WIDTH = 8
+# bytes of a row in a column of codes alone, at most
+_CODED = 3
+# bytes that writers let a dictionary have, about
+_DICTIONARY = 1 << 21
 
 
 @frozen(eq=False)
@@ -429,14 +438,16 @@ def batches_of(
     distant
         Whether to ask for all that is needed of a row group at once, and keep it until it is read.
     """
-    import pyarrow.parquet as pq  # slow to import, and not always needed
+    # slow to import, and not always needed
+    import pyarrow.parquet as pq
 
     leaves = [(label, at) for label in labels for at in layout.leaves[label]]
     coded = layout.coded_columns(metadata, labels)
     options = {"pre_buffer": distant, "page_checksum_verification": True}
     reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
     size = _fitting(_row_bytes(metadata, leaves, coded), rows)
-    threads = metadata.num_rows > _SMALL_FILE  # else other files are read meanwhile
+    # else other files are read meanwhile
+    threads = metadata.num_rows > _SMALL_FILE
     for groups in _row_groups(metadata):
         for batch in reader.iter_batches(size, groups, labels, use_threads=threads):
             longest = sum(_longest_text(batch.column(label)) for label in coded)
@@ -450,17 +461,17 @@ def _row_groups(metadata: Any) -> list[list[int]]:
     groups: list[list[int]] = []
     size = _MOST_BYTES
     for place in range(metadata.num_row_groups):
-        own = metadata.row_group(place).total_byte_size
-        if size + own > _MOST_BYTES:
+        group_bytes = metadata.row_group(place).total_byte_size
+        if size + group_bytes > _MOST_BYTES:
             groups.append([])
             size = 0
         groups[-1].append(place)
-        size += own
+        size += group_bytes
     return groups
 
 
 def fitted_tables(
-    batches: Iterable[Any], wanted: Any, rows: int, read: Callable[[Any, Any], Any] = plain_array
+    batches: Iterable[Any], schema: Any, rows: int, read: Callable[[Any, Any], Any] = plain_array
 ) -> Iterator[Any]:
     """Make tables of batches that have all columns of a schema, of no more rows or bytes than fit.
 
@@ -468,21 +479,22 @@ def fitted_tables(
     ----------
     batches
         `pyarrow.RecordBatch`es.
-    wanted
+    schema
         Labels and plain types of the columns.
     rows
         How many rows a table has at most.
     read
         Makes an array of a plain type from one of a batch, each value by itself.
     """
-    views = (pa.string_view(), pa.binary_view())  # of texts that may be there once for many rows
+    # of texts that may be there once for many rows
+    views = (pa.string_view(), pa.binary_view())
     for batch in batches:
         few = min(rows, _VIEWS) if any(kind in views for kind in batch.schema.types) else rows
         for start in range(0, batch.num_rows, few):
             part = batch.slice(start, few)
             named = dict(zip(part.schema.names, part.columns, strict=True))
-            columns = [read(named[field.name], field.type) for field in wanted]
-            table = pa.Table.from_arrays(columns, schema=wanted)
+            columns = [read(named[field.name], field.type) for field in schema]
+            table = pa.Table.from_arrays(columns, schema=schema)
             step = _fitting(decoded_bytes(table) / table.num_rows, few)
             for place in range(0, table.num_rows, step):
                 yield table.slice(place, step)

@@ -13,9 +13,12 @@ from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import PART_OF_ONE, Axis, Cells
 from dpframe.queries.where import Condition
 
-_MOST_EXPONENT = 1023  # of a power of two that a float can hold
-_MOST_KEPT = 64  # masks of a block: thousands of conditions must not fill the memory
-_OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
+# of a power of two that a float can hold
+_MOST_EXPONENT = 1023
+# masks of a block: thousands of conditions must not fill the memory
+_MOST_KEPT = 64
+# dtypes that hold values
+_OWN = (pd.CategoricalDtype, pd.SparseDtype)
 
 Finders = dict[tuple[Hashable, ...], Finder]
 """Prepared searches, by axis and dtype of its column."""
@@ -97,13 +100,13 @@ class RowBlock:
 
     def rows_where(self, condition: Condition) -> np.ndarray:
         """Return the mask of the rows that satisfy a condition."""
-        found = self._kept.get(condition)
-        if found is None:
-            found = filters.keep(condition, self._frame)
+        mask = self._kept.get(condition)
+        if mask is None:
+            mask = filters.keep(condition, self._frame)
             if len(self._kept) == _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-            self._kept[condition] = found
-        return found
+            self._kept[condition] = mask
+        return mask
 
     @cached_property
     def _frame(self) -> pd.DataFrame:

@@ -15,9 +15,12 @@ from dpframe.privacy import noise
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Sized
 
-_MOST_LARGE = 0.5  # of the rows in units that may exceed a cap, to put these in order alone
-_FEW_ROWS = 1 << 12  # sorted in .1 ms; SciPy takes 20 ms to import, and is quicker beyond
-_MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
+# of the rows in units that may exceed a cap, to put these in order alone
+_MOST_LARGE = 0.5
+# sorted in .1 ms; SciPy takes 20 ms to import, and is quicker beyond
+_FEW_ROWS = 1 << 12
+# beyond, a unit over the cap has enough rows for a call of its own
+_MOST_ROUNDS = 1024
 
 
 def kept_rows(
@@ -59,13 +62,12 @@ def kept_rows(
     if counted < len(kept):
         units = larger_where(~kept, units, unit_count)
     rows = _in_large_units(units, unit_count, counted, caps)
-    if rows is None:
-        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
-        kept[order] = chosen
-    elif len(rows):
+    if rows is not None:
+        if not len(rows):
+            return kept
         units, cells = units.take(rows), cells.take(rows)
-        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
-        kept[rows.take(order)] = chosen
+    order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
+    kept[order if rows is None else rows.take(order)] = chosen
     return kept
 
 
@@ -80,13 +82,18 @@ def _in_large_units(
     """Find the rows of the units that have enough of them to exceed a cap; `None` for most rows."""
     least = min(cap for cap in (caps.rows, caps.groups, caps.rows_per_group) if cap is not None)
     many = len(units) * _MOST_LARGE
-    if counted - least * unit_count > many:  # whatever the units are, few rows are in small ones
+    # whatever the units are, few rows are in small ones
+    if counted - least * unit_count > many:
         return None
     sizes = np.bincount(units, minlength=unit_count + 1)
     large = sizes > least
     large[unit_count] = False
-    found = sizes.compress(large).sum()
-    return None if found > many else np.flatnonzero(large.take(units)) if found else units[:0]
+    rows_in_large = sizes.compress(large).sum()
+    if not rows_in_large:
+        return units[:0]
+    if rows_in_large > many:
+        return None
+    return np.flatnonzero(large.take(units))
 
 
 def _choose_rows(
@@ -244,11 +251,11 @@ def unit_sizes(
 
 def _of_units(function: np.ufunc, sizes: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Reduce the sizes of the pairs of every unit to one number; 0 for a unit without pairs."""
-    found: np.ndarray = np.zeros(len(ends) - 1, np.int64)
-    there = np.diff(ends) > 0
-    if there.any():
-        found[there] = function.reduceat(sizes, ends[:-1][there])
-    return found
+    reduced: np.ndarray = np.zeros(len(ends) - 1, np.int64)
+    has_pairs = np.diff(ends) > 0
+    if has_pairs.any():
+        reduced[has_pairs] = function.reduceat(sizes, ends[:-1][has_pairs])
+    return reduced
 
 
 def _rows_left(sizes: np.ndarray, ends: np.ndarray, caps: Caps) -> np.ndarray:
@@ -326,32 +333,23 @@ def order_rows(
     """
     n = len(labels)
     dtype = index_dtype(max(n, count))
-    if n <= _FEW_ROWS:
-        return _order_few(labels, count, along, rows, dtype)
-    from scipy import sparse  # slow to import, and not always needed
-
     rows = np.arange(n, dtype=dtype) if rows is None else rows
     along = np.zeros(n, np.int8) if along is None else along
-    labels = labels.astype(dtype, copy=False)  # SciPy would first look for the largest one
+    if n <= _FEW_ROWS:
+        order = labels.argsort(kind="stable")
+        bounds = np.zeros(count + 1, dtype)
+        np.cumsum(np.bincount(labels, minlength=count), out=bounds[1:])
+        return rows[order].astype(dtype, copy=False), bounds, along[order]
+    # slow to import, and not always needed
+    from scipy import sparse
+
+    # SciPy would first look for the largest one
+    labels = labels.astype(dtype, copy=False)
     entries = sparse.coo_array((along, (labels, rows)), shape=(count, n))
-    entries.has_canonical_format = True  # no row is there twice: nothing is to be added up
+    # no row is there twice: nothing is to be added up
+    entries.has_canonical_format = True
     lines = entries.tocsr()
     return lines.indices, lines.indptr, lines.data
-
-
-def _order_few(
-    labels: np.ndarray,
-    count: int,
-    along: np.ndarray | None,
-    rows: np.ndarray | None,
-    dtype: type[np.signedinteger],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Order rows as `order_rows` does, by sorting: a first release needs no sparse matrix."""
-    order = labels.argsort(kind="stable")
-    bounds = np.zeros(count + 1, dtype)
-    np.cumsum(np.bincount(labels, minlength=count), out=bounds[1:])
-    moved = np.zeros(len(labels), np.int8) if along is None else along[order]
-    return (order if rows is None else rows[order]).astype(dtype, copy=False), bounds, moved
 
 
 def index_dtype(largest: int) -> type[np.signedinteger]:

@@ -44,12 +44,18 @@ from dpframe.sources.manifest import Manifest, check_read_once, identify_file
 
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None], list[Any]]
 
-_ADDED_AT_ONCE = 8  # totals of partitions
-_MOST_PIECES = 1 << 13  # pairs of a partition and a bucket, where rows pass through this process
-_LEAST_BUCKETS = 8  # of many partitions
-_FEW_PARTITIONS = 16  # whose pieces are tasks: a shuffle takes less of these, and twice the time
-_MOST_BUCKETS = 512  # that workers of a cluster split a partition into
-_DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
+# totals of partitions
+_ADDED_AT_ONCE = 8
+# pairs of a partition and a bucket, where rows pass through this process
+_MOST_PIECES = 1 << 13
+# of many partitions
+_LEAST_BUCKETS = 8
+# whose pieces are tasks: a shuffle takes less of these, and twice the time
+_FEW_PARTITIONS = 16
+# that workers of a cluster split a partition into
+_MOST_BUCKETS = 512
+# names of the expressions that declared collections stand for
+_DECLARED: set[str] = set()
 
 
 class DaskEngine(Engine):
@@ -112,8 +118,8 @@ class DaskEngine(Engine):
     def labels(self, frame: Frame, task: LabelTask, context: Context) -> LabelCounts:
         """Count units by label; errors and warnings as for totals."""
         self.check(frame, task.columns)
-        found: LabelCounts = _added_up(frame, [[task]], label_counts, context)[0][0]
-        return found
+        counts: LabelCounts = _added_up(frame, [[task]], label_counts, context)[0][0]
+        return counts
 
 
 def _listed_files(frame: Frame) -> Iterator[list[str]]:
@@ -145,7 +151,9 @@ def _expressions(frame: Frame) -> list[str]:
 
 def _compute_graphs(graphs: Sequence[Any]) -> Any:
     """Compute graphs, in silence where the threads are Dask's: the user's functions run there."""
-    delayed_ones = [one for some in graphs for one in (some if isinstance(some, list) else [some])]
+    delayed_ones = [
+        graph for some in graphs for graph in (some if isinstance(some, list) else [some])
+    ]
     threaded = get_scheduler(collections=delayed_ones) is dask.threaded.get
     if not threaded or dask.config.get("pool", None) is not None:
         return dask.compute(*graphs)
@@ -201,20 +209,20 @@ def _added_up(
     buckets = min(frame.npartitions, most)
     jobs = [_Job(tuple(tasks), add, context, buckets, packed) for tasks in groups]
     graphs = [_delay_first(frame, job, clustered) for job in jobs]
-    found = list(_compute_graphs(graphs))
+    results = list(_compute_graphs(graphs))
     split = [place for place, graph in enumerate(graphs) if isinstance(graph, list)]
-    pieces = [_delay_pieces(jobs[place], found[place]) for place in split]
-    for place, totals in zip(split, _compute_graphs(pieces) if pieces else (), strict=True):
-        found[place] = totals
-    return found
+    if split:
+        pieces = [_delay_pieces(jobs[place], results[place]) for place in split]
+        for place, totals in zip(split, _compute_graphs(pieces), strict=True):
+            results[place] = totals
+    return results
 
 
 def _is_of_cluster(get: Any) -> bool:
     """Whether a scheduler is that of a client of `distributed`."""
     distributed = sys.modules.get("distributed")
-    return distributed is not None and isinstance(
-        getattr(get, "__self__", None), distributed.Client
-    )
+    owner = getattr(get, "__self__", None)
+    return distributed is not None and isinstance(owner, distributed.Client)
 
 
 def _delay_first(frame: Frame, job: _Job, clustered: bool) -> Any:
@@ -226,30 +234,32 @@ def _delay_first(frame: Frame, job: _Job, clustered: bool) -> Any:
         The totals; or, where rows have to pass through this process, the pieces of each partition.
     """
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
-    asked = delayed(job, pure=False, traverse=False)
+    lazy = delayed(job, pure=False, traverse=False)
     needed = _project(frame, labels_of(job.tasks))
     split = bool(job.unit) and frame.npartitions > 1
     first: Callable[..., object] = _split_part if split else _total_part
     if split and clustered and frame.npartitions <= _FEW_PARTITIONS:
-        splits = [delayed(_split_part, pure=False)(part, asked) for part in needed.to_delayed()]
+        splits = [delayed(_split_part, pure=False)(part, lazy) for part in needed.to_delayed()]
         total = delayed(_total_together, pure=False)
-        return _add_up([total([one[at] for one in splits], asked) for at in range(job.buckets)])
+        return _add_up(
+            [total([pieces[at] for pieces in splits], lazy) for at in range(job.buckets)]
+        )
     if split and clustered:
-        parts = needed.map_partitions(_pack_part, asked, meta=_pack([]), enforce_metadata=False)
+        parts = needed.map_partitions(_pack_part, lazy, meta=_pack([]), enforce_metadata=False)
         # whoever reads the plan of the shuffle sees two columns: values stay as they are in bytes
         needed = parts.shuffle("bucket", npartitions=job.buckets, shuffle_method="p2p")
         first = _total_packed
-    parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
+    parts = needed.map_partitions(first, lazy, meta=(None, object), enforce_metadata=False)
     parts = parts.to_delayed()
     return list(parts) if split and not clustered else _add_up(list(parts))
 
 
 def _delay_pieces(job: _Job, splits: Sequence[list[Any]]) -> Any:
     """Build the graph that totals the pieces of split partitions, bucket by bucket."""
-    asked = delayed(job, pure=False, traverse=False)
+    lazy = delayed(job, pure=False, traverse=False)
     # Dask looks for keys in arguments, and in no partial function
     totals = [partial(_total_together, pieces) for pieces in zip(*splits, strict=True)]
-    return _add_up([delayed(total, pure=False, traverse=False)(asked) for total in totals])
+    return _add_up([delayed(total, pure=False, traverse=False)(lazy) for total in totals])
 
 
 def _add_up(parts: list[Any]) -> Any:
@@ -263,14 +273,15 @@ def _add_up(parts: list[Any]) -> Any:
 
 def _project(frame: Frame, labels: Sequence[Hashable]) -> Frame:
     """Drop columns that are not needed, where Dask can do so as it reads them."""
-    labels = labels or list(frame.columns[:1])  # rows of no columns may get lost
+    # rows of no columns may get lost
+    labels = labels or list(frame.columns[:1])
     # booleans would be taken for a mask; other labels may mean something to pandas, too
     return frame[list(labels)] if all(isinstance(label, str) for label in labels) else frame
 
 
 def _add_parts(parts: Iterable[Sequence[Any]]) -> list[Any]:
     """Add up the totals of parts, modulo 2**64, or their counts of units by label."""
-    return [reduce(add, found) for found in zip(*parts, strict=True)]
+    return [reduce(add, of_task) for of_task in zip(*parts, strict=True)]
 
 
 @silent
@@ -299,7 +310,13 @@ def _split_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     needed = _dense(part, labels_of(job.tasks))
     rows = np.flatnonzero(_usable(needed, job))
     places = unit_buckets([column.iloc[rows] for column in job.unit_columns(needed)], job.buckets)
-    return _split(needed, rows, places, job.buckets, job.packed)
+    order, bounds, _ = order_rows(places.astype(np.min_scalar_type(job.buckets)), job.buckets)
+    pieces: list[Any] = [None] * job.buckets
+    for place in np.flatnonzero(np.diff(bounds)).tolist():
+        piece = needed.take(rows[order[bounds[place] : bounds[place + 1]]])
+        piece.index = pd.RangeIndex(len(piece))
+        pieces[place] = cloudpickle.dumps(piece) if job.packed else piece
+    return pieces
 
 
 def _pack_part(part: pd.DataFrame, job: _Job) -> pd.DataFrame:
@@ -311,9 +328,8 @@ def _pack(pieces: Sequence[Any]) -> pd.DataFrame:
     """Put pieces in a frame that can be shuffled by their buckets."""
     held = [place for place, piece in enumerate(pieces) if piece is not None]
     rows = pa.array([pieces[place] for place in held], pa.large_binary())
-    return pd.DataFrame(
-        {"bucket": np.array(held, np.int64), "rows": pd.arrays.ArrowExtensionArray(rows)}
-    )
+    stored = pd.arrays.ArrowExtensionArray(rows)
+    return pd.DataFrame({"bucket": np.array(held, np.int64), "rows": stored})
 
 
 def _total_packed(packed: pd.DataFrame, job: _Job) -> list[Any]:
@@ -341,22 +357,9 @@ def _usable(frame: pd.DataFrame, job: _Job) -> np.ndarray:
         usable &= ~values.missing(column)
     conditions = {task.where for task in job.tasks}
     if None not in conditions:
-        passes = [filters.keep(one, frame) for one in conditions if one is not None]
+        passes = [filters.keep(where, frame) for where in conditions if where is not None]
         usable &= np.logical_or.reduce(passes)
     return usable
-
-
-def _split(
-    frame: pd.DataFrame, rows: np.ndarray, places: np.ndarray, count: int, packed: bool
-) -> list[Any]:
-    """Split some rows of a frame by their place, below a count; those of one stay in order."""
-    order, bounds, _ = order_rows(places.astype(np.min_scalar_type(count)), count)
-    pieces: list[Any] = [None] * count
-    for place in np.flatnonzero(np.diff(bounds)).tolist():
-        piece = frame.take(rows[order[bounds[place] : bounds[place + 1]]])
-        piece.index = pd.RangeIndex(len(piece))
-        pieces[place] = cloudpickle.dumps(piece) if packed else piece
-    return pieces
 
 
 def _stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

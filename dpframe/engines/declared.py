@@ -49,7 +49,8 @@ def _check_labels(engine: Engine, frame: Frame, queries: Mapping[Hashable, Query
     """Refuse a misspelled label, which would be taken for one without keys or bounds."""
     labels = [label for query in queries.values() for label in query.labels]
     try:
-        engine.check(frame, labels)  # at once: a frame may have as many columns as queries
+        # at once: a frame may have as many columns as queries
+        engine.check(frame, labels)
     except QueryError:
         for name, query in queries.items():
             with of_query(name):
@@ -60,7 +61,7 @@ def _check_labels(engine: Engine, frame: Frame, queries: Mapping[Hashable, Query
 def check_matches(
     manifest: Manifest,
     declaration: Declaration,
-    asked: Mapping[Any, Any],
+    queries: Mapping[Any, Any],
     axes: Mapping[Any, Iterable[Axis]],
 ) -> SourceFacts:
     """Check that arguments can match values, and units and parts are named as in the ledger.
@@ -69,7 +70,7 @@ def check_matches(
     ----------
     manifest, declaration
         What is public about the source, and what was declared.
-    asked
+    queries
         Queries, or what is looked for, by name.
     axes
         The groups that are planned for each.
@@ -82,7 +83,7 @@ def check_matches(
     source = manifest.source(declaration)
     if declaration.ledger is not None:
         declaration.ledger.check_source(source)
-    for name, query in asked.items():
+    for name, query in queries.items():
         with of_query(name):
             check_match(manifest.types.get, declaration, query, axes.get(name, ()))
     return source
@@ -126,8 +127,8 @@ def declaration_of(frame: Frame, context: Context) -> Declaration:
     """
     check_private(frame, context)
     if is_of_another_test(frame, context):
-        why = "this frame was declared inside a testing block, and is used outside of it:"
-        raise DeclarationError(f"{why} declare it here. .dp.declare(...)")
+        text = "this frame was declared inside a testing block, and is used outside of it:"
+        raise DeclarationError(f"{text} declare it here. .dp.declare(...)")
     declaration = kept_declaration(frame)
     if declaration is None and (is_copied(frame) or engine_for(frame).is_derived(frame)):
         raise DeclarationError(

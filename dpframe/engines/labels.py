@@ -77,40 +77,40 @@ def no_labels(axis: LabelAxis) -> np.ndarray:
     return np.empty(0, _DTYPES[axis.kind])
 
 
-def _code_labels(found: np.ndarray, valid: np.ndarray) -> CodedLabels:
+def _code_labels(read: np.ndarray, valid: np.ndarray) -> CodedLabels:
     """Tell labels apart; those that are none are never hashed."""
     if valid.all():
-        return _distinct(found)
-    codes = np.full(len(found), _NONE, np.int64)
-    labels, codes[valid] = _distinct(found[valid])
+        return _distinct(read)
+    codes = np.full(len(read), _NONE, np.int64)
+    labels, codes[valid] = _distinct(read[valid])
     return CodedLabels(labels, codes)
 
 
-def _distinct(found: np.ndarray) -> CodedLabels:
-    codes, labels = pd.factorize(found)
+def _distinct(read: np.ndarray) -> CodedLabels:
+    codes, labels = pd.factorize(read)
     return CodedLabels(np.asarray(labels), codes)
 
 
 def _of_arrow(column: pd.Series, axis: LabelAxis) -> CodedLabels:
     """Tell Arrow texts apart as Arrow does, by their bytes, and look at each once."""
     codes, distinct = pd.factorize(column)
-    found, valid = _texts(pd.Series(distinct), axis)
+    labels, valid = _texts(pd.Series(distinct), axis)
     places = np.where(valid, np.cumsum(valid) - 1, _NONE)
-    return CodedLabels(found[valid], values.spread(places, codes, _NONE))
+    return CodedLabels(labels[valid], values.spread(places, codes, _NONE))
 
 
 def _texts(column: pd.Series, axis: LabelAxis) -> Read:
     """Read texts that are not too long, and that files can hold: UTF-8 without NUL."""
-    found = values.texts(column)
-    valid = np.empty(len(found), bool)
+    texts = values.texts(column)
+    valid = np.empty(len(texts), bool)
     longest = axis.longest
-    for start in range(0, len(found), _BLOCK):
-        block = found[start : start + _BLOCK].tolist()
+    for start in range(0, len(texts), _BLOCK):
+        block = texts[start : start + _BLOCK].tolist()
         short = [text is not None and len(text) <= longest for text in block]
         if not is_plain("".join([text for text, fits in zip(block, short, strict=True) if fits])):
             short = [fits and is_plain(text) for text, fits in zip(block, short, strict=True)]
         valid[start : start + _BLOCK] = short
-    return found, valid
+    return texts, valid
 
 
 def _integers(column: pd.Series, axis: LabelAxis) -> Read:
@@ -120,21 +120,21 @@ def _integers(column: pd.Series, axis: LabelAxis) -> Read:
         return _of_objects(column, _whole, np.int64)
     if dtype.kind not in "biuf":
         return _nothing(column, np.int64)
-    found, absent = lookup.native(column, dtype)
-    valid = np.ones(len(found), bool) if absent is None else ~absent
+    numbers, absent = lookup.native(column, dtype)
+    valid = np.ones(len(numbers), bool) if absent is None else ~absent
     if dtype.kind == "f":
-        found = found.astype(np.float64)
-        valid &= (np.rint(found) == found) & (found >= -_LIMIT) & (found < _LIMIT)
-        found = np.where(valid, found, 0)
+        numbers = numbers.astype(np.float64)
+        valid &= (np.rint(numbers) == numbers) & (numbers >= -_LIMIT) & (numbers < _LIMIT)
+        numbers = np.where(valid, numbers, 0)
     elif dtype.kind == "u":
-        valid &= found < _LIMIT
-    return found.astype(np.int64), valid
+        valid &= numbers < _LIMIT
+    return numbers.astype(np.int64), valid
 
 
 def _truths(column: pd.Series, axis: LabelAxis) -> Read:
     """Read what equals False or True."""
-    found, valid = _integers(column, axis)
-    return found == 1, valid & ((found == 0) | (found == 1))
+    numbers, valid = _integers(column, axis)
+    return numbers == 1, valid & ((numbers == 0) | (numbers == 1))
 
 
 def _dates(column: pd.Series, axis: LabelAxis) -> Read:
@@ -146,13 +146,13 @@ def _dates(column: pd.Series, axis: LabelAxis) -> Read:
 
 def _moments(column: pd.Series, axis: LabelAxis) -> Read:
     """Read points in time without a zone, in microseconds; dates, which equal none, are not."""
-    found, valid = times.naive_times(column)
+    moments, valid = times.naive_times(column)
     if lookup.native_dtype(column.dtype) is None:
         objects = values.objects(column)
         kinds = (type(value) for value in objects)
         is_moment = (issubclass(kind, datetime.datetime | np.datetime64) for kind in kinds)
         valid &= np.fromiter(is_moment, bool, len(objects))
-    return found.view("M8[us]"), valid & (found >= _FIRST) & (found <= _LAST)
+    return moments.view("M8[us]"), valid & (moments >= _FIRST) & (moments <= _LAST)
 
 
 _READERS = dict(string=_texts, int64=_integers, bool=_truths, date=_dates, datetime=_moments)
@@ -165,11 +165,13 @@ def _nothing(column: pd.Series, dtype: Any) -> Read:
 
 def _of_objects(column: pd.Series, read: Callable[[object], Any], dtype: Any) -> Read:
     """Read objects one by one; what raises is no label."""
-    read_all = [values.contain_errors(read, one, otherwise=None) for one in values.objects(column)]
+    read_all = [
+        values.contain_errors(read, cell, otherwise=None) for cell in values.objects(column)
+    ]
     valid = np.fromiter((label is not None for label in read_all), bool, len(read_all))
-    found = np.zeros(len(read_all), dtype)
-    found[valid] = [label for label in read_all if label is not None]
-    return found, valid
+    labels = np.zeros(len(read_all), dtype)
+    labels[valid] = [label for label in read_all if label is not None]
+    return labels, valid
 
 
 # Methods of built-in types are called on the type: a subclass may override them, to raise or lie.
@@ -255,8 +257,8 @@ def label_counts(
     """
     pieces = [[LabelCounts(tuple(map(no_labels, task.axes)), np.zeros(0, int))] for task in tasks]
     for part in parts:
-        found = _of_part(part, tasks, context, threads or thread_count(len(part)))
-        pieces = [_few([*had, more]) for had, more in zip(pieces, found, strict=True)]
+        counts = _of_part(part, tasks, context, threads or thread_count(len(part)))
+        pieces = [_few([*had, more]) for had, more in zip(pieces, counts, strict=True)]
     return list(map(_merge_counts, pieces))
 
 
@@ -299,13 +301,15 @@ def _count_labels(
     size = len(first)
     if task.without:
         cells = np.where(_known(coded, first, task.without)[cells], size, cells)
-    sizes = np.ones(len(part), np.int64)  # how many labels of a row's unit count
+    # how many labels of a row's unit count
+    sizes = np.ones(len(part), np.int64)
     if task.unit:
         named = [part.iloc[:, places[label]] for label in task.unit]
         units = Units(named, threads)
         kept = units.choose(cells, size, Caps(None, task.most, 1), context)
         cells = cells[kept]
-        sizes = units.kept_of_unit(kept)[kept] if task.weights else sizes
+        if task.weights:
+            sizes = units.kept_of_unit(kept)[kept]
     if task.weights:
         numbers = np.zeros(size + 1, np.int64)
         np.add.at(numbers, cells, np.array(task.weights, np.int64)[sizes - 1])
@@ -321,17 +325,20 @@ def _known(
     coded: Sequence[CodedLabels], first: np.ndarray, without: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Say which combinations of labels are among some known ones; that of none is not."""
-    own = [pd.Index(one.labels, dtype=one.labels.dtype, tupleize_cols=False) for one in coded]
-    here = pd.MultiIndex.from_arrays([one.codes[first] for one in coded])
-    pairs = zip(own, without, strict=True)
-    there = pd.MultiIndex.from_arrays([index.get_indexer(labels) for index, labels in pairs])
-    return np.append(here.isin(there), False)
+    indexes = [
+        pd.Index(part.labels, dtype=part.labels.dtype, tupleize_cols=False) for part in coded
+    ]
+    here = pd.MultiIndex.from_arrays([part.codes[first] for part in coded])
+    pairs = zip(indexes, without, strict=True)
+    these = pd.MultiIndex.from_arrays([index.get_indexer(labels) for index, labels in pairs])
+    return np.append(here.isin(these), False)
 
 
 def _in_order(coded: CodedLabels) -> CodedLabels:
     """Give labels their numbers in their own order."""
     labels = coded.labels
-    if labels.dtype == object:  # Python compares its objects several times as fast as NumPy does
+    # Python compares its objects several times as fast as NumPy does
+    if labels.dtype == object:
         items = labels.tolist()
         order = np.fromiter(sorted(range(len(items)), key=items.__getitem__), np.intp, len(items))
     else:
@@ -366,8 +373,9 @@ def combine_codes(
     if len(coded) > 1:
         numbers, distinct = pd.factorize(numbers, sort=True)
         size = len(distinct)
-    found = np.full(len(usable), size, np.int64)
-    found[rows] = numbers
-    first = np.zeros(size, np.int64)  # of one that no row has, any
+    numbered = np.full(len(usable), size, np.int64)
+    numbered[rows] = numbers
+    # of one that no row has, any
+    first = np.zeros(size, np.int64)
     first[numbers[::-1]] = rows[::-1]
-    return found, first
+    return numbered, first

@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpframe.columns import filters, pa
 from dpframe.columns.identity import silent
-from dpframe.columns.lookup import CellLookup, wants_many_rows
+from dpframe.columns.lookup import wants_many_rows
 from dpframe.columns.values import public_type
 from dpframe.context import Context
 from dpframe.engines.base import Engine, check_labels
@@ -29,12 +29,12 @@ from dpframe.queries.where import Condition
 from dpframe.sources.manifest import FileId, Manifest, check_read_once, identify_file
 from dpframe.sources.text import Tally
 
-_BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
-_LARGE_BLOCK = 1 << 20  # rows, where a column has labels that are dear to look up
-_FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once
-
-_Asked = Sequence[tuple[Task, CellLookup]]
-"""What to add up, with what finds the cells."""
+# rows; what is made of a block stays in the processor's cache
+_BLOCK = 1 << 17
+# rows, where a column has labels that are dear to look up
+_LARGE_BLOCK = 1 << 20
+# of a block in which all sums are needed at once
+_FEW_AMOUNTS = 1 << 23
 
 
 class PandasEngine(Engine):
@@ -112,25 +112,23 @@ def totals_of(
         The totals of all parts by task, modulo 2**64: int64 of shape (terms, cells).
     """
     keep_memory()
-    asked = [(task, CellLookup(task.groups)) for task in tasks]
+    prepared = [Prepared(task, context) for task in tasks]
     finders: Finders = {}
-    totals: list[np.ndarray] | None = None
+    totals: list[np.ndarray] = []
     for part in parts:
-        found = _totals_of_part(part, finders, asked, context, threads)
-        totals = found if totals is None else list(map(np.add, totals, found))
-    if totals is None:
-        return [np.zeros((len(task.terms), task.cells.size), np.int64) for task in tasks]
-    return totals
+        of_part = _totals_of_part(part, finders, prepared, threads)
+        totals = list(map(np.add, totals, of_part)) if totals else of_part
+    return totals or [np.zeros((len(task.terms), task.cells.size), np.int64) for task in tasks]
 
 
 @silent
 def _totals_of_part(
-    part: pd.DataFrame, finders: Finders, asked: _Asked, context: Context, threads: int | None
+    part: pd.DataFrame, finders: Finders, tasks: Sequence[Prepared], threads: int | None
 ) -> list[np.ndarray]:
-    axes = [axis for task, _ in asked for axis in task.groups.axes]
+    axes = [axis for prepared in tasks for axis in prepared.task.groups.axes]
     with np.errstate(all="ignore"):
         source = FrameReader(part, axes, finders)
-        return _Pass(source, asked, context, threads or thread_count(len(part))).totals()
+        return _Pass(source, tasks, threads or thread_count(len(part))).totals()
 
 
 def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
@@ -149,35 +147,38 @@ def group_by_unit(tasks: Sequence[Task]) -> dict[tuple[Hashable, ...], list[Task
 class _Pass:
     """One pass of some tasks over a frame."""
 
-    def __init__(self, source: FrameReader, asked: _Asked, context: Context, threads: int) -> None:
+    def __init__(self, source: FrameReader, tasks: Sequence[Prepared], threads: int) -> None:
         self._source = source
-        self._context = context
+        self._prepared = tasks
+        self._tasks = [prepared.task for prepared in tasks]
         self._rows = len(source.frame)
         self._threads = threads
-        most = max((len(sums_of(task)) for task, _ in asked if task.most is not None), default=0)
-        large = any(
-            wants_many_rows(axis, source.column(axis.column).dtype)
-            for task, _ in asked
-            for axis in task.groups.axes
-        )
-        size = min(_LARGE_BLOCK, max(_BLOCK, -(-self._rows // threads))) if large else _BLOCK
-        self._size = min(size, 1 + _FEW_AMOUNTS // max(most, 1))
-        self._tasks = [Prepared(task, find, context) for task, find in asked]
+        self._size = self._block_size()
+
+    def _block_size(self) -> int:
+        """Choose how many rows a block has."""
+        axes = [axis for task in self._tasks for axis in task.groups.axes]
+        size = _BLOCK
+        if any(wants_many_rows(axis, self._source.column(axis.column).dtype) for axis in axes):
+            size = min(_LARGE_BLOCK, max(_BLOCK, -(-self._rows // self._threads)))
+        sums = [len(sums_of(task)) for task in self._tasks if task.most is not None]
+        return min(size, 1 + _FEW_AMOUNTS // max(sums, default=1))
 
     def totals(self) -> list[np.ndarray]:
         """Add up the terms of the tasks."""
-        self._cap([prepared for prepared in self._tasks if prepared.task.unit])
-        tasks = [prepared.task for prepared in self._tasks]
-        amounts = sum(len(task.terms) * task.cells.size for task in tasks)
+        capped = [prepared for prepared in self._prepared if prepared.task.unit]
+        if capped:
+            self._cap(capped)
+        amounts = sum(len(task.terms) * task.cells.size for task in self._tasks)
         # every thread has totals of its own
         threads = self._threads if amounts <= self._rows else 1
         blocks = iter(self._blocks())
-        found = in_threads(lambda _: self._some(blocks), range(threads), threads)
-        return [reduce(np.add, parts) for parts in zip(*found, strict=True)]
+        by_thread = in_threads(lambda _: self._some(blocks), range(threads), threads)
+        return [reduce(np.add, parts) for parts in zip(*by_thread, strict=True)]
 
     def _some(self, blocks: Iterator[slice]) -> list[np.ndarray]:
         """Add up the blocks that no other thread takes."""
-        totals = [Sums(self._source, prepared) for prepared in self._tasks]
+        totals = [Sums(self._source, prepared) for prepared in self._prepared]
         for rows in blocks:
             block = RowBlock(self._source, rows)
             for sums in totals:
@@ -202,7 +203,7 @@ class _Pass:
 
         for prepared in capped:
             prepared.capped = np.empty(self._rows, np.min_scalar_type(prepared.ungrouped))
-        work = [find_units, find_cells] if capped else []
+        work = [find_units, find_cells]
         in_threads(lambda find: find(), work, min(self._threads, 2))
         chosen: dict[Hashable, np.ndarray] = {}
         for prepared in capped:
@@ -216,7 +217,7 @@ class _Pass:
             same = task.unit, task.caps, task.inner, rows
             if same not in chosen:
                 chosen[same] = units[task.unit].choose(
-                    prepared.capped, prepared.outside, task.caps, self._context, task.inner
+                    prepared.capped, prepared.outside, task.caps, prepared.context, task.inner
                 )
             prepared.chosen = chosen[same]
             if any(term.kind == "units" for term in task.terms):
@@ -277,8 +278,8 @@ class RowSource:
     ) -> Iterator[Any]:
         """Fit record batches of some columns; of none, of the first, so that rows are counted."""
         labels = labels or self.schema.names[:1]
-        wanted = pa.schema([self.schema.field(label) for label in labels])
-        yield from fitted_tables(read(labels), wanted, rows, cast)
+        schema = pa.schema([self.schema.field(label) for label in labels])
+        yield from fitted_tables(read(labels), schema, rows, cast)
 
 
 class RowsInMemory(RowSource):
@@ -333,7 +334,7 @@ class FileSource(RowSource):
 
     def where(self, conditions: Sequence[Condition | None]) -> Self:
         """Leave out files whose folders say that no row satisfies any of some conditions."""
-        demands = [None if one is None else one.within(self.named) for one in conditions]
+        demands = [None if where is None else where.within(self.named) for where in conditions]
         needed = [demand for demand in demands if demand is not None]
         if len(needed) < len(demands):
             return self
@@ -370,24 +371,25 @@ class Fragment(NamedTuple):
         return self.fragment.filesystem
 
 
-def fragments_of(given: Any, formats: Collection[str]) -> list[Fragment]:
+def fragments_of(dataset: Any, formats: Collection[str]) -> list[Fragment]:
     """List the parts of a dataset whose files are of some formats, if they are files."""
-    import pyarrow.dataset as ds  # slow to import, and not always needed
+    # slow to import, and not always needed
+    import pyarrow.dataset as ds
 
     try:
-        fragments = list(given.get_fragments())
+        fragments = list(dataset.get_fragments())
     except ValueError:  # pyarrow lists none of a filtered dataset
-        way = "Scan the whole dataset, and pass where= to the queries."
-        raise refusal(given, "must be no filtered dataset", way) from None
-    found = {part.format.default_extname for part in fragments if hasattr(part, "format")}
-    if found - {*formats}:
+        way_out = "Scan the whole dataset, and pass where= to the queries."
+        raise refusal(dataset, "must be no filtered dataset", way_out) from None
+    formats_there = {part.format.default_extname for part in fragments if hasattr(part, "format")}
+    if formats_there - {*formats}:
         rule = "must be no dataset of files whose types are guessed from cells, or are not known"
-        raise refusal(given, rule, "Make a dataset of Parquet, Feather, ORC or CSV files alone.")
+        raise refusal(dataset, rule, "Make a dataset of Parquet, Feather, ORC or CSV files alone.")
     return [Fragment(part, ds.get_partition_keys(part.partition_expression)) for part in fragments]
 
 
 def check_columns(
-    path: str, held: Any, folders: Collection[str], labels: Iterable[str], wanted: Any
+    path: str, held: Any, folders: Collection[str], labels: Iterable[str], schema: Any
 ) -> None:
     """Check that a file has some columns once each, in types of which every value is kept.
 
@@ -401,7 +403,7 @@ def check_columns(
         What its folders say.
     labels
         The columns.
-    wanted
+    schema
         The types that they are read as.
 
     Raises
@@ -414,38 +416,40 @@ def check_columns(
     for label in labels:
         places = held.get_all_field_indices(label)
         if places and label in folders:
-            why = f"{label!r} is in {path}, and its folder names it, too: readers follow one or"
-            way = "the other. Write files without the column, or folders of other names."
-            raise DeclarationError(f"{why} {way}", label=label)
+            text = f"{label!r} is in {path}, and its folder names it, too: readers follow one or"
+            hint = "the other. Write files without the column, or folders of other names."
+            raise DeclarationError(f"{text} {hint}", label=label)
         if not places and label not in folders:
-            why = f"{path} has no column {label!r}, which other files have: its rows would be lost."
-            way = "Write the column there (null where it is not known), or leave the file out."
-            raise UnknownColumnError(f"{why} {way}", label=label)
+            text = (
+                f"{path} has no column {label!r}, which other files have: its rows would be lost."
+            )
+            hint = "Write the column there (null where it is not known), or leave the file out."
+            raise UnknownColumnError(f"{text} {hint}", label=label)
         if len(places) > 1:
-            why = f"{path} has {label!r} more than once."
-            way = "Write each column under a label of its own."
-            raise UnknownColumnError(f"{why} {way}", label=label)
-        kind = wanted.field(label).type
+            text = f"{path} has {label!r} more than once."
+            hint = "Write each column under a label of its own."
+            raise UnknownColumnError(f"{text} {hint}", label=label)
+        kind = schema.field(label).type
         if places and not is_kept(plain_type(held.field(places[0]).type), kind):
             rule = "all files must have the same types of columns"
             differ = f"{label!r} is {held.field(places[0]).type} in {path}, and {kind} in others"
             raise DeclarationError(f"{rule}: {differ}. Write them with one schema.", label=label)
 
 
-def refusal(given: object, rule: str, way: str = "") -> DeclarationError:
+def refusal(source: object, rule: str, hint: str = "") -> DeclarationError:
     """Refuse a source."""
-    text = f"source {rule}, got {a_type(given)}. {way}".rstrip()
+    text = f"source {rule}, got {a_type(source)}. {hint}".rstrip()
     return DeclarationError(text, parameter="source")
 
 
-def check_readable(read: Callable[[], Any], given: object) -> Any:
+def check_readable(read: Callable[[], Any], source: object) -> Any:
     """Look at a source before anything is charged; what it raises is the cause of a refusal."""
     try:
         return read()
     except (*STOPS, DPFrameError):
         raise
     except BaseException as error:  # Rust's panics are no exceptions
-        raise refusal(given, "must be readable", "Its own error is above.") from error
+        raise refusal(source, "must be readable", "Its own error is above.") from error
 
 
 def attrs_of(metadata: Any) -> dict[str, Any]:
@@ -465,10 +469,10 @@ def attrs_of(metadata: Any) -> dict[str, Any]:
 def folder_values(column: Any) -> pd.Categorical:
     """View the values in names of folders as numbers where they are, and else as texts."""
     encoded = column.combine_chunks().dictionary_encode()
-    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
-    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
-    table = np.array([*map(places.__getitem__, found), -1])
-    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
+    cells = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
+    places = {value: place for place, value in enumerate(dict.fromkeys(cells))}
+    table = np.array([*map(places.__getitem__, cells), -1])
+    codes = table[encoded.indices.fill_null(len(cells)).to_numpy()]
     return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
 
 

@@ -10,18 +10,11 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from dpframe.columns import pa
-from dpframe.engines.batches import (
-    FileLayout,
-    batches_of,
-    common_type,
-    plain_array,
-    plain_type,
-    stored_bytes,
-)
+from dpframe.columns import pa, require_arrow
+from dpframe.engines import batches
 from dpframe.engines.pandas import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
-from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
+from dpframe.errors import DeclarationError, ReleaseError, a_type
 from dpframe.frozen import frozen
 from dpframe.sources.manifest import (
     LOCAL,
@@ -35,15 +28,23 @@ from dpframe.sources.manifest import (
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
-_AT_ONCE = 16  # files: what takes long is to wait for distant ones
-_LEAST_AT_ONCE = 4  # distant files, whatever their size
-_BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
-_BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
-_BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
-_ASKED_FOR_SIZES = 64  # files
-_FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
+# files: what takes long is to wait for distant ones
+_AT_ONCE = 16
+# distant files, whatever their size
+_LEAST_AT_ONCE = 4
+# of files on this machine, as they are stored
+_BYTES_TOGETHER = 1 << 20
+# of files that are read at once, as they are stored
+_BYTES_AHEAD = 1 << 26
+# of a file that are decoded before its turn comes
+_BYTES_BEGUN = 1 << 24
+# files
+_ASKED_FOR_SIZES = 64
+# of a footer that is kept; there may be many files
+_FOOTER_BYTES = 1 << 15
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
-_MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
+# nanoseconds by which a file system may round when it was written to
+_MOST_COARSE = 2_000_000_000
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -55,8 +56,9 @@ class File:
     size: int
     identity: FileId
     folders: dict[str, str | None]
-    layout: FileLayout
-    footer: Any  # pyarrow's metadata; None where they would take too much memory
+    layout: batches.FileLayout
+    # pyarrow's metadata; None where they would take too much memory
+    footer: Any
     rows: int
     attrs: dict[str, Any]
 
@@ -75,10 +77,9 @@ def _key_of(info: Any, now: int) -> Hashable:
 
 def _folders(path: str) -> dict[str, str | None]:
     """Read what folders named `name=value` say of a file."""
-    pairs = (part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
-    return {
-        unquote(name): None if value == _NO_PARTITION else unquote(value) for name, value in pairs
-    }
+    pairs = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part]
+    said = {unquote(name): value for name, value in pairs}
+    return {name: None if v == _NO_PARTITION else unquote(v) for name, v in said.items()}
 
 
 class _Kinds:
@@ -96,10 +97,10 @@ class _Kinds:
         types: dict[str, Any] = {}
         for file in self._examples:
             for name, kind in zip(file.schema.names, file.schema.types, strict=True):
-                plain = plain_type(kind)
-                known = types.get(name, plain)
-                joined = common_type(known, plain)
-                types[name] = known if joined is None else joined
+                plain = batches.plain_type(kind)
+                before = types.get(name, plain)
+                joined = batches.common_type(before, plain)
+                types[name] = before if joined is None else joined
         named = dict.fromkeys(name for file in self._examples for name in file.folders)
         self.folders = frozenset(name for name in named if name not in types)
         # repeated labels of a file stay so
@@ -117,21 +118,21 @@ class _Kinds:
             check_columns(file.path, file.schema, folders, labels, self.schema)
 
 
-def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
+def _complete_columns(batch: Any, file: File, schema: Any) -> Any:
     """Make a table of a batch, with the columns that the file does not have."""
     read = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = []
-    for label, kind in zip(wanted.names, wanted.types, strict=True):
+    for label, kind in zip(schema.names, schema.types, strict=True):
         column, text = read.get(label), file.folders.get(label)
         if column is not None:
-            columns.append(plain_array(column, kind))
+            columns.append(batches.plain_array(column, kind))
         elif text is not None and kind in _TEXTS:
             columns.append(pa.repeat(pa.scalar(text, kind), batch.num_rows))
         else:
             columns.append(pa.nulls(batch.num_rows, kind))
     if not columns:
         return pa.Table.from_batches([batch])
-    return pa.Table.from_arrays(columns, schema=wanted)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
@@ -139,8 +140,8 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     if isinstance(path, str | os.PathLike):
         named = os.fspath(path)
         return named if filesystem is not None or "://" in named else os.path.abspath(named)
-    if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
-        return [str(_checked_path(one, filesystem)) for one in path]
+    if isinstance(path, list | tuple) and all(isinstance(part, str | os.PathLike) for part in path):
+        return [str(_checked_path(part, filesystem)) for part in path]
     rule = "must be a file, a folder or a list of files"
     raise DeclarationError(f"path {rule}, got {a_type(path)}.", parameter="path")
 
@@ -166,14 +167,13 @@ class ParquetFiles(FileSource):
     door = "parquet"
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
-        if pa is None:
-            raise DPFrameError(f"Parquet files need pyarrow: {pip_install('parquet')}.")
+        require_arrow("reading Parquet files")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self.parts: list[File] = []
         self._kinds = _Kinds([])
         self._seen: dict[Hashable, File] = {}
-        self._layouts: dict[tuple[Any, int], FileLayout] = {}
+        self._layouts: dict[tuple[Any, int], batches.FileLayout] = {}
 
     def refresh(self) -> None:
         """Look again which files there are, and read the footers of those that are new."""
@@ -213,7 +213,8 @@ class ParquetFiles(FileSource):
 
     def _read_footer(self, info: Any) -> File:
         """Read the footer of a file."""
-        import pyarrow.parquet as pq  # slow to import, and not always needed
+        # slow to import, and not always needed
+        import pyarrow.parquet as pq
 
         path = info.path
         try:
@@ -225,18 +226,20 @@ class ParquetFiles(FileSource):
                 footer = reader.metadata
                 rows, size = footer.num_rows, footer.serialized_size
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            why = "cannot be read as one" if info.size else "is empty"
-            text = f"path must name Parquet files, got {path}, which {why}."
+            state = "cannot be read as one" if info.size else "is empty"
+            text = f"path must name Parquet files, got {path}, which {state}."
             raise DeclarationError(text, parameter="path") from error
         kept = footer if size <= _FOOTER_BYTES else None
-        schema = schema.remove_metadata()  # that of fields is not compared
-        key = schema, footer.num_columns  # files with equal columns share a layout
-        layout = self._layouts.get(key) or FileLayout.of_footer(footer, schema)
+        # that of fields is not compared
+        schema = schema.remove_metadata()
+        # files with equal columns share a layout
+        key = schema, footer.num_columns
+        layout = self._layouts.get(key) or batches.FileLayout.of_footer(footer, schema)
         layout = self._layouts.setdefault(key, layout)
         return File(path, info.size, identity, _folders(path), layout, kept, rows, attrs)
 
-    def _refusal(self, rule: str, why: str) -> DeclarationError:
-        text = f"path must name {rule}, got {self}{why}."
+    def _refusal(self, rule: str, reason: str) -> DeclarationError:
+        text = f"path must name {rule}, got {self}{reason}."
         return DeclarationError(text, parameter="path")
 
     def check(self, labels: Sequence[str]) -> None:
@@ -255,14 +258,15 @@ class ParquetFiles(FileSource):
 
     def stored_bytes(self, labels: Sequence[str]) -> int:
         """Estimate how many bytes some columns have, as they are stored, by some of the files."""
-        asked = self.parts[:: -(-len(self.parts) // _ASKED_FOR_SIZES)]
-        stored = [  # of a footer that is too long to keep, all columns are taken for alike
+        sample = self.parts[:: -(-len(self.parts) // _ASKED_FOR_SIZES)]
+        # of a footer that is too long to keep, all columns are taken for alike
+        stored = [
             file.size * len(labels) / max(len(file.schema), 1)
             if file.footer is None
-            else stored_bytes(file.footer, file.layout, labels)
-            for file in asked
+            else batches.stored_bytes(file.footer, file.layout, labels)
+            for file in sample
         ]
-        part = sum(stored) / sum(file.size for file in asked)
+        part = sum(stored) / sum(file.size for file in sample)
         return int(part * sum(file.size for file in self.parts))
 
     @property
@@ -285,10 +289,10 @@ class ParquetFiles(FileSource):
         for place, field in enumerate(fields):
             if field.name in coded:
                 fields[place] = field.with_type(pa.dictionary(pa.int32(), field.type))
-        wanted = pa.schema(fields)
+        schema = pa.schema(fields)
         yield from begun_ahead(
             (
-                ((table for file in files for table in self._read(file, wanted, rows)), size)
+                ((table for file in files for table in self._read(file, schema, rows)), size)
                 for files, size in self._parts()
             ),
             enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
@@ -300,8 +304,8 @@ class ParquetFiles(FileSource):
         left = {*labels}
         for file in self.parts:
             if left and file.rows:
-                known = left if file.footer is not None else ()
-                left &= {*file.layout.coded_columns(file.footer, known)}
+                candidates = left if file.footer is not None else ()
+                left &= {*file.layout.coded_columns(file.footer, candidates)}
         return left
 
     def _parts(self) -> Iterator[tuple[list[File], int]]:
@@ -317,22 +321,24 @@ class ParquetFiles(FileSource):
         if files:
             yield files, size
 
-    def _read(self, file: File, wanted: Any, rows: int) -> Iterator[Any]:
+    def _read(self, file: File, schema: Any, rows: int) -> Iterator[Any]:
         """Read some columns of a file."""
-        import pyarrow.parquet as pq  # slow to import, and not always needed
+        # slow to import, and not always needed
+        import pyarrow.parquet as pq
 
         names = {*file.schema.names}
-        inside = [label for label in wanted.names if label in names]
+        inside = [label for label in schema.names if label in names]
         with self.partsystem.open_input_file(file.path) as source:
             footer = file.footer
             as_seen = source.size() == file.size
             if footer is None:
                 reader = pq.ParquetFile(source)
                 footer = reader.metadata
-                found = reader.schema_arrow.remove_metadata(), footer.num_rows
-                as_seen = as_seen and found == (file.schema, file.rows)
+                stored = reader.schema_arrow.remove_metadata(), footer.num_rows
+                as_seen = as_seen and stored == (file.schema, file.rows)
             if not as_seen:
                 raise ReleaseError("a file changed while it was read")
             distant = self._is_distant
-            for batch in batches_of(source, footer, file.layout, inside, rows, distant=distant):
-                yield _complete_columns(batch, file, wanted)
+            read = batches.batches_of(source, footer, file.layout, inside, rows, distant=distant)
+            for batch in read:
+                yield _complete_columns(batch, file, schema)

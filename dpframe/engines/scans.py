@@ -55,16 +55,26 @@ MOST_BYTES = 1 << 28
 """Of what is put together at once."""
 
 _OPTIONS = ("batch_rows", "spill_folder", "progress")
-_MOST_ROWS = 2**31 - 1  # of a batch
-_BLOCK = 1 << 16  # rows; what is made of them stays in the processor's cache
-_BUCKET_ROWS = 1 << 21  # rows whose units are capped at once in memory
-_SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
-_ASSUMED_ROWS = 1 << 26  # where it is not known how many there are
-_ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about
-_MOST_BUCKETS = 500  # a bucket is an open file
-_OTHER_FILES = 2  # one file in so many of those that may be opened is that of a bucket
-_SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
-_BYTES_IN_MEMORY = 1 << 29  # of rows that are added up at once, about
+# of a batch
+_MOST_ROWS = 2**31 - 1
+# rows; what is made of them stays in the processor's cache
+_BLOCK = 1 << 16
+# rows whose units are capped at once in memory
+_BUCKET_ROWS = 1 << 21
+# where every thread has a bucket
+_SMALL_BUCKET_ROWS = 1 << 19
+# where it is not known how many there are
+_ASSUMED_ROWS = 1 << 26
+# in buckets that threads add up at the same time, about
+_ROWS_AT_ONCE = 1 << 22
+# a bucket is an open file
+_MOST_BUCKETS = 500
+# one file in so many of those that may be opened is that of a bucket
+_OTHER_FILES = 2
+# rows that a bucket is to get at once, or more
+_SLICE_ROWS = 1 << 12
+# of rows that are added up at once, about
+_BYTES_IN_MEMORY = 1 << 29
 
 
 class ScannedFrame:
@@ -112,9 +122,9 @@ class ScannedFrame:
 
     def check(self, labels: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column, which every part of the source has."""
-        wanted = labels if isinstance(labels, Mapping) else list(labels)
-        check_labels(self.columns, wanted)
-        self.source.check([str(label) for label in wanted])
+        named = labels if isinstance(labels, Mapping) else list(labels)
+        check_labels(self.columns, named)
+        self.source.check([str(label) for label in named])
 
     def check_room(self, labels: Iterable[str], conditions: Sequence[Condition | None]) -> None:
         """Check that the disk has room for the rows of a release with a privacy unit.
@@ -134,8 +144,8 @@ class ScannedFrame:
         folder = self.spill_folder or tempfile.gettempdir()
         needed = source.stored_bytes([str(label) for label in labels])
         if shutil.disk_usage(folder).free < 1 << max(needed.bit_length() - 1, 0):
-            why = f"the disk of {folder} has too little room for rows that a release keeps there:"
-            raise TemporaryError(f"{why} make room, or name another folder with spill_folder.")
+            text = f"the disk of {folder} has too little room for rows that a release keeps there:"
+            raise TemporaryError(f"{text} make room, or name another folder with spill_folder.")
 
     @property
     def columns(self) -> list[str]:
@@ -165,9 +175,9 @@ class ScannedFrame:
 
     def _of(self, source: RowSource) -> Self:
         """Return the same of another source, which is not declared."""
-        made = object.__new__(type(self))
-        vars(made).update({name: getattr(self, name) for name in _OPTIONS}, source=source)
-        return made
+        frame = object.__new__(type(self))
+        vars(frame).update({name: getattr(self, name) for name in _OPTIONS}, source=source)
+        return frame
 
     def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
@@ -204,8 +214,8 @@ class ScannedFrame:
 
 def _checked_rows(rows: Any) -> int:
     """Check a number of rows."""
-    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
-    if not whole or not 1 <= rows <= _MOST_ROWS:
+    is_whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+    if not is_whole or not 1 <= rows <= _MOST_ROWS:
         raise DeclarationError.about("batch_rows", "must be an integer from 1 to 2**31 - 1", rows)
     return int(rows)
 
@@ -255,7 +265,8 @@ class ScanEngine(Engine):
         """Read all rows of some columns."""
         self.check(frame, labels)
         check_gathered(frame.source.rows or 0)
-        named = [str(label) for label in labels] or frame.columns[:1]  # rows of none get lost
+        # rows of none get lost
+        named = [str(label) for label in labels] or frame.columns[:1]
         tables: list[Any] = []
         for table in frame.tables(named):
             tables.append(table)
@@ -305,30 +316,33 @@ def _added_up_by_unit(
     frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found], context: Context
 ) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
-    rows = frame.source.rows  # private: it decides on the way of reading only
+    # private: it decides on the way of reading only
+    rows = frame.source.rows
     tables = frame.tables(_texts_of(tasks))
     some = rows is None or rows <= _BUCKET_ROWS
     begun = Begun(tables, _BYTES_IN_MEMORY if some else 0, _BUCKET_ROWS)
     if begun.whole:
-        whole = [pa.concat_tables(begun.read)] if begun.read else []
-        return add(map(frame.view, whole), tasks, context, None)
-    first, *others = (task.where for task in tasks)
-    where = first if all(other == first for other in others) else None
-    remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
+        together = [pa.concat_tables(begun.read)] if begun.read else []
+        return add(map(frame.view, together), tasks, context, None)
+    remaining, where = tasks, None
+    if len({task.where for task in tasks}) == 1:
+        # rows that fail the only condition are not written
+        where = tasks[0].where
+        remaining = [replace(task, where=None) for task in tasks]
     rows = _ASSUMED_ROWS if rows is None else rows
     row_bytes = begun.row_bytes
     count = _count_buckets(rows, rows * row_bytes, tasks)
-    parts = _read_buckets(frame, begun, tasks, where, count)
+    parts = _read_buckets(frame, begun, remaining, where, count)
     ahead = parts if thread_count(rows) == 1 else one_ahead(parts)
     with split_tables(ahead, count, frame.spill_folder) as tables_of_units:
         at_once = _count_threads(begun.rows, begun.rows * row_bytes, tasks, count)
         shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
         if at_once == 1:
             return add(map(frame.view, shown), remaining, context, None)
-        found = dealt_to_threads(
+        by_thread = dealt_to_threads(
             lambda tables: add(map(frame.view, tables), remaining, context, 1), shown, at_once
         )
-        return [reduce(operator.add, totals) for totals in zip(*found, strict=True)]
+        return [reduce(operator.add, totals) for totals in zip(*by_thread, strict=True)]
 
 
 def _has_few_totals(tasks: list[_Task]) -> bool:
@@ -341,10 +355,10 @@ def _count_buckets(rows: int, size_of_all: float, tasks: list[_Task]) -> int:
     """Choose how many buckets there are."""
     few = _has_few_totals(tasks)
     size = min(_BUCKET_ROWS, _SMALL_BUCKET_ROWS) if few else _BUCKET_ROWS
-    wanted = max(-(-rows // size), int(size_of_all / MOST_BYTES))
+    needed = max(-(-rows // size), int(size_of_all / MOST_BYTES))
     left = platform.HERE.files_left()
     most = _MOST_BUCKETS if left is None else min(_MOST_BUCKETS, left // _OTHER_FILES)
-    return max(1, min(wanted, most))
+    return max(1, min(needed, most))
 
 
 def _count_threads(rows: int, size_of_all: float, tasks: list[_Task], count: int) -> int:
@@ -366,8 +380,7 @@ def _read_buckets(
     unit, *others = map(str, tasks[0].unit)
     named = [label for task in tasks for label in task.columns]
     number = not others and named.count(unit) == len(tasks)
-    without = tasks if where is None else [replace(task, where=None) for task in tasks]
-    needed = _texts_of(without)
+    needed = _texts_of(tasks)
     rows = max(frame.batch_rows, count * _SLICE_ROWS)
     for table in put_together(begun.tables(), rows, MOST_BYTES):
         view = frame.view(table)
@@ -384,7 +397,8 @@ def _read_buckets(
         if where is not None:
             buckets[~silent(filters.keep)(where, view)] = -1
         step = max(1, len(buckets) * MOST_BYTES // max(decoded_bytes(written), MOST_BYTES))
-        for start in range(0, len(buckets), step):  # dictionaries are decoded where it is split
+        # dictionaries are decoded where it is split
+        for start in range(0, len(buckets), step):
             yield written.slice(start, step), buckets[start : start + step]
 
 
@@ -404,11 +418,12 @@ def _dealt(
         numbers[rows] = common
         places = unit_buckets([pd.Series(numbers[rows], copy=False)], count).view(np.uint64)
         places += words - common * np.uint64(count)
-        np.minimum(places, places - np.uint64(count), out=buckets[rows])  # below zero is large
-    found = buckets.view(np.int64)
+        # below zero is large
+        np.minimum(places, places - np.uint64(count), out=buckets[rows])
+    dealt = buckets.view(np.int64)
     if missing is not None:
-        found[missing] = -1
-    return found, numbers
+        dealt[missing] = -1
+    return dealt, numbers
 
 
 def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.engines.batches import plain_type
 from dpframe.engines.pandas import (
     FileSource,
@@ -25,15 +25,16 @@ from dpframe.engines.pandas import (
 )
 from dpframe.engines.text_files import text_dataset
 from dpframe.engines.threads import handed_over
-from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.platform import Deadline
 from dpframe.sources.manifest import FileId, check_read_once, identify_file
 
-_FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
-_TYPED = frozenset({"arrow", "feather", "orc", "parquet"})  # formats of files that hold their types
+# files whose reading has begun, beside the one whose rows are added up
+_FRAGMENTS_AHEAD = 8
+# formats of files that hold their types
+_TYPED = frozenset({"arrow", "feather", "orc", "parquet"})
 
 
-def source_of(given: Any) -> RowSource:
+def source_of(source: Any) -> RowSource:
     """Return what reads an object that a scan was made of.
 
     Raises
@@ -43,44 +44,44 @@ def source_of(given: Any) -> RowSource:
     DPFrameError
         If pyarrow is not installed.
     """
-    if pa is None:
-        raise DPFrameError(f"dpf.scan needs pyarrow: {pip_install('parquet')}.")
-    import pyarrow.dataset as ds  # slow to import, and not always needed
+    require_arrow("dpf.scan")
+    # slow to import, and not always needed
+    import pyarrow.dataset as ds
 
-    _refuse_others(given)
-    if isinstance(given, ds.Dataset):
-        is_csv = isinstance(getattr(given, "format", None), ds.CsvFileFormat)
-        return text_dataset(given) if is_csv else _Dataset(given)
-    if isinstance(given, pa.Table | pa.RecordBatch):
-        table = given if isinstance(given, pa.Table) else pa.Table.from_batches([given])
-        return _readers(given, table.to_reader)
-    if _is_of(given, "polars", "LazyFrame"):
-        return _LazyFrame(given, *_of_lazy_frame(given))
-    if _is_of(given, "duckdb", "DuckDBPyRelation"):
-        return _Stream(given, *_of_relation(given))
-    if hasattr(given, "__arrow_c_stream__"):
-        return _readers(given, lambda: pa.RecordBatchReader.from_stream(given))
-    if callable(given):
-        return _readers(given, lambda: _reader(given()))
-    raise refusal(given, _KINDS)
+    _refuse_others(source)
+    if isinstance(source, ds.Dataset):
+        is_csv = isinstance(getattr(source, "format", None), ds.CsvFileFormat)
+        return text_dataset(source) if is_csv else _Dataset(source)
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        table = source if isinstance(source, pa.Table) else pa.Table.from_batches([source])
+        return _readers(source, table.to_reader)
+    if _is_of(source, "polars", "LazyFrame"):
+        return _LazyFrame(source, *_of_lazy_frame(source))
+    if _is_of(source, "duckdb", "DuckDBPyRelation"):
+        return _Stream(source, *_of_relation(source))
+    if hasattr(source, "__arrow_c_stream__"):
+        return _readers(source, lambda: pa.RecordBatchReader.from_stream(source))
+    if callable(source):
+        return _readers(source, lambda: _reader(source()))
+    raise refusal(source, _KINDS)
 
 
-def _refuse_others(given: object) -> None:
+def _refuse_others(source: object) -> None:
     """Refuse what has a better way to be read, and what can be read once only."""
-    if isinstance(given, str | os.PathLike):
+    if isinstance(source, str | os.PathLike):
         rule = "must hold rows, not name them"
-        way = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
-    elif isinstance(given, pd.DataFrame):
-        rule, way = "must be no frame of pandas", "It has .dp of its own."
-    elif hasattr(type(given), "__dask_graph__"):
+        hint = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
+    elif isinstance(source, pd.DataFrame):
+        rule, hint = "must be no frame of pandas", "It has .dp of its own."
+    elif hasattr(type(source), "__dask_graph__"):
         rule = "must be no collection of Dask"
-        way = "It has .dp of its own, after `import dpframe.dask`."
-    elif isinstance(given, pa.RecordBatchReader) or hasattr(type(given), "__next__"):
+        hint = "It has .dp of its own, after `import dpframe.dask`."
+    elif isinstance(source, pa.RecordBatchReader) or hasattr(type(source), "__next__"):
         rule = "must give its rows again for every release"
-        way = "It can be read only once: pass a function that makes one, such as lambda: reader()."
+        hint = "It can be read only once: pass a function that makes one, such as lambda: reader()."
     else:
         return
-    raise refusal(given, rule, way)
+    raise refusal(source, rule, hint)
 
 
 _KINDS = (
@@ -89,10 +90,10 @@ _KINDS = (
 )
 
 
-def _is_of(given: object, package: str, name: str) -> bool:
+def _is_of(thing: object, package: str, name: str) -> bool:
     """Whether an object is of a class of a package, which is imported where that is so."""
     kind = getattr(sys.modules.get(package), name, None)
-    return isinstance(kind, type) and isinstance(given, kind)
+    return isinstance(kind, type) and isinstance(thing, kind)
 
 
 # Streams --------------------------------------------------------------------------------------
@@ -117,11 +118,11 @@ class _Stream(RowSource):
         Reads some columns, as batches of about some rows.
     """
 
-    def __init__(self, given: Any, look: _Look, read: _Read) -> None:
-        self._given, self._look, self._read = given, look, read
-        self.door = f"{type(given).__module__}.{type(given).__qualname__}"
-        in_memory = isinstance(given, pa.Table | pa.RecordBatch)
-        self.opaque = not (in_memory or _is_of(given, "polars", "DataFrame"))
+    def __init__(self, source: Any, look: _Look, read: _Read) -> None:
+        self._given, self._look, self._read = source, look, read
+        self.door = f"{type(source).__module__}.{type(source).__qualname__}"
+        in_memory = isinstance(source, pa.Table | pa.RecordBatch)
+        self.opaque = not (in_memory or _is_of(source, "polars", "DataFrame"))
 
     def refresh(self) -> None:
         """Look at the schema."""
@@ -130,8 +131,8 @@ class _Stream(RowSource):
     @property
     def rows(self) -> int | None:
         """How many rows a table has; of others it is not known before all rows are read."""
-        known = isinstance(self._given, pa.Table | pa.RecordBatch)
-        return self._given.num_rows if known else None
+        in_memory = isinstance(self._given, pa.Table | pa.RecordBatch)
+        return self._given.num_rows if in_memory else None
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns."""
@@ -146,11 +147,11 @@ class _Stream(RowSource):
         return self.door
 
 
-def _looked_at(look: Callable[[], Any], given: object) -> tuple[Any, dict[str, Any]]:
+def _looked_at(look: Callable[[], Any], source: object) -> tuple[Any, dict[str, Any]]:
     """Look at the schema of a source, and at the attrs in it."""
-    found = check_readable(look, given)
-    attrs = check_readable(lambda: attrs_of(found.metadata), given)
-    return pa.schema([(field.name, plain_type(field.type)) for field in found]), attrs
+    schema = check_readable(look, source)
+    attrs = check_readable(lambda: attrs_of(schema.metadata), source)
+    return pa.schema([(field.name, plain_type(field.type)) for field in schema]), attrs
 
 
 class _LazyFrame(_Stream):
@@ -160,11 +161,11 @@ class _LazyFrame(_Stream):
         """Look at the schema, and at the files."""
         super().refresh()
         plan = check_readable(lambda: self._given.explain(optimized=False), self._given)
-        listed, whole = _scanned_files(plan)
+        listed, complete = _scanned_files(plan)
         for files in listed:
             check_read_once(files, "source")
-        self.files = tuple(chain(*listed)) if whole else None
-        self.opaque = not whole
+        self.files = tuple(chain(*listed)) if complete else None
+        self.opaque = not complete
 
 
 def _scanned_files(plan: str) -> tuple[list[list[FileId]], bool]:
@@ -174,21 +175,21 @@ def _scanned_files(plan: str) -> tuple[list[list[FileId]], bool]:
     once. What is no file is not looked at: a text with lines of its own may look like a node.
     """
     named: dict[int, list[FileId]] = {}
-    whole = bool(_SCAN.search(plan))
+    complete = bool(_SCAN.search(plan))
     for node in _SCAN.finditer(plan):
         shown = _CUT.sub("]", node[0])
         files = _named_files(shown.partition("SCAN ")[2])
-        whole = whole and files is not None and shown == node[0]
+        complete = complete and files is not None and shown == node[0]
         named[node.start()] = files or []
     if not re.search(r"^ *[A-Z ]*\bJOIN\b.*:$", plan, re.MULTILINE):
-        return [[*chain(*named.values())]], whole
+        return [[*chain(*named.values())]], complete
     listed = [*named.values()]
     for union in _UNION.finditer(plan):
         ends = [part.start() for part in re.finditer(rf"^{union[1]}  PLAN", union[0], re.MULTILINE)]
         parts = pairwise([*(union.start() + end for end in ends), union.end()])
         files_of = ({f.place: f for at in named if a < at < b for f in named[at]} for a, b in parts)
         listed.append([file for files in files_of for file in files.values()])
-    return listed, whole
+    return listed, complete
 
 
 _SCAN = re.compile(r"^ *\w+ SCAN\b.*", re.MULTILINE)
@@ -202,15 +203,15 @@ def _named_files(listed: str) -> list[FileId] | None:
     inner = listed.removeprefix("[").removesuffix("]")
     cut = inner.split(", ")
     ways = [[inner], *([", ".join(cut[:n]), ", ".join(cut[n:])] for n in range(1, len(cut)))]
-    found = [paths for paths in ways if all(map(os.path.isfile, paths))]
-    return [*map(identify_file, found[0])] if len(found) == 1 else None
+    readings = [paths for paths in ways if all(map(os.path.isfile, paths))]
+    return [*map(identify_file, readings[0])] if len(readings) == 1 else None
 
 
-def _readers(given: object, make: Callable[[], Any]) -> _Stream:
+def _readers(source: object, make: Callable[[], Any]) -> _Stream:
     """Read by a new reader each time; two are made to see that they are."""
-    first, second = (check_readable(make, given) for _ in range(2))
+    first, second = (check_readable(make, source) for _ in range(2))
     if first is second or first.schema != second.schema:
-        raise refusal(given, "must give a new reader of the same columns at each call")
+        raise refusal(source, "must give a new reader of the same columns at each call")
     first.close()
     second.close()
 
@@ -223,16 +224,16 @@ def _readers(given: object, make: Callable[[], Any]) -> _Stream:
             for batch in reader:
                 yield batch.select(labels)
 
-    return _Stream(given, look, read)
+    return _Stream(source, look, read)
 
 
-def _reader(made: Any) -> Any:
+def _reader(rows: Any) -> Any:
     """Return a reader of what a function has made."""
-    if isinstance(made, pa.RecordBatchReader):
-        return made
-    if hasattr(made, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(made)
-    raise refusal(made, "must be a function that returns a pyarrow.RecordBatchReader")
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows)
+    raise refusal(rows, "must be a function that returns a pyarrow.RecordBatchReader")
 
 
 def _of_lazy_frame(frame: Any) -> tuple[_Look, _Read]:
@@ -243,17 +244,19 @@ def _of_lazy_frame(frame: Any) -> tuple[_Look, _Read]:
         return polars.DataFrame(schema=frame.collect_schema()).to_arrow().schema
 
     def read(labels: Sequence[str], rows: int) -> Iterator[Any]:
-        wanted = frame.select(polars.selectors.by_name(*labels))
+        columns = frame.select(polars.selectors.by_name(*labels))
         # `collect_batches` takes a crash of a thread of Polars for the end of the rows
-        sink = partial(wanted.sink_batches, chunk_size=rows, engine="streaming")
+        sink = partial(columns.sink_batches, chunk_size=rows, engine="streaming")
         for batch in handed_over(sink):
             yield from batch.to_arrow().to_batches()
 
     return look, read
 
 
-_IN_USE = "ResourceInUseException"  # of DuckDB from 2.0 on; earlier ones run several queries
-_PAUSE = 0.05  # seconds between two attempts
+# of DuckDB from 2.0 on; earlier ones run several queries
+_IN_USE = "ResourceInUseException"
+# seconds between two attempts
+_PAUSE = 0.05
 
 
 def _of_relation(relation: Any) -> tuple[_Look, _Read]:
@@ -265,10 +268,10 @@ def _of_relation(relation: Any) -> tuple[_Look, _Read]:
 
     def read(labels: Sequence[str], _: int) -> Iterator[Any]:
         quoted = (label.replace('"', '""') for label in labels)
-        wanted = relation.project(", ".join(f'"{label}"' for label in quoted))
+        columns = relation.project(", ".join(f'"{label}"' for label in quoted))
 
         def hand_over(take: Callable[[Any], bool]) -> None:
-            with closing(_opened_stream(wanted)) as reader:
+            with closing(_opened_stream(columns)) as reader:
                 for batch in reader:
                     if take(batch):
                         return
@@ -299,11 +302,11 @@ def _opened_stream(relation: Any) -> Any:
 class _Dataset(FileSource):
     """A dataset of pyarrow, read by its scanner, several files ahead; its schema never changes."""
 
-    def __init__(self, given: Any) -> None:
-        self._given = given
-        self.parts = fragments_of(given, _TYPED)
-        self.door = f"{type(given).__module__}.{type(given).__qualname__}"
-        self._seen = _state_of(given)
+    def __init__(self, dataset: Any) -> None:
+        self._given = dataset
+        self.parts = fragments_of(dataset, _TYPED)
+        self.door = f"{type(dataset).__module__}.{type(dataset).__qualname__}"
+        self._seen = _state_of(dataset)
 
     def refresh(self) -> None:
         """Look at the schema, at the names of folders, and whether files are as they were."""
@@ -323,7 +326,8 @@ class _Dataset(FileSource):
     @property
     def named(self) -> Collection[str]:
         """Columns that folders say of every file, where the files can be chosen."""
-        import pyarrow.dataset as ds  # slow to import, and not always needed
+        # slow to import, and not always needed
+        import pyarrow.dataset as ds
 
         return super().named if isinstance(self._given, ds.FileSystemDataset) else ()
 
@@ -332,16 +336,16 @@ class _Dataset(FileSource):
         yield from self.fitted(lambda names: self._scan(names, rows), labels, rows)
 
     def _scan(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
-        given = self._given
+        dataset = self._given
         if self.named:
             files = [part.fragment for part in self.parts]
-            given = type(given)(files, given.schema, given.format, given.filesystem)
-        scanner = given.scanner(
+            dataset = type(dataset)(files, dataset.schema, dataset.format, dataset.filesystem)
+        scanner = dataset.scanner(
             columns=labels,
             batch_size=rows,
             fragment_readahead=_FRAGMENTS_AHEAD,
             batch_readahead=4,
-            fragment_scan_options=_with_checksums(given),
+            fragment_scan_options=_with_checksums(dataset),
         )
         with closing(scanner.to_reader()) as reader:
             yield from reader
@@ -355,29 +359,31 @@ class _Dataset(FileSource):
         return f"pyarrow.dataset.{type(self._given).__name__}"
 
 
-def _with_checksums(given: Any) -> Any:
+def _with_checksums(dataset: Any) -> Any:
     """Return how Parquet files of a dataset are read, but with checksums of pages verified."""
-    form = getattr(given, "format", None)  # several datasets as one have none
+    # several datasets as one have none
+    form = getattr(dataset, "format", None)
     if form is None or form.default_extname != "parquet":
         return None
-    asked = form.default_fragment_scan_options
-    options = copy.copy(asked)
+    default = form.default_fragment_scan_options
+    options = copy.copy(default)
     options.page_checksum_verification = True
-    for name in ("decryption_properties", "parquet_decryption_config"):  # which no copy has
-        if getattr(asked, name, None) is not None:
-            setattr(options, name, getattr(asked, name))
+    # which no copy has
+    for name in ("decryption_properties", "parquet_decryption_config"):
+        if getattr(default, name, None) is not None:
+            setattr(options, name, getattr(default, name))
     return options
 
 
-def _state_of(given: Any) -> list[tuple[int | None, int | None]]:
+def _state_of(dataset: Any) -> list[tuple[int | None, int | None]]:
     """Return sizes of the files of which a dataset remembers something, and when they were written.
 
     Not of several datasets as one, nor through file systems that are asked file by file.
     """
-    form = getattr(given, "format", None)
+    form = getattr(dataset, "format", None)
     if form is None or form.default_extname == "csv":
         return []
-    filesystem = given.filesystem
-    asked = not filesystem.type_name.startswith("py::")
-    infos = filesystem.get_file_info(given.files) if asked else []
+    filesystem = dataset.filesystem
+    answers = not filesystem.type_name.startswith("py::")
+    infos = filesystem.get_file_info(dataset.files) if answers else []
     return [(info.size, info.mtime_ns) for info in infos]

@@ -117,26 +117,26 @@ class Trace:
         column = values.dense(self.column(label)).iloc[np.flatnonzero(rows)]
         codes, count = unit_codes([column])
         numbers = np.bincount(codes, minlength=count + 1)[:count]
-        found = np.argsort(-numbers, kind="stable")[:most]
-        first = [(int(np.argmax(codes == code)), int(numbers[code])) for code in found]
+        commonest = np.argsort(-numbers, kind="stable")[:most]
+        first = [(int(np.argmax(codes == code)), int(numbers[code])) for code in commonest]
         return [(values.objects(column.iloc[[row]])[0], n) for row, n in first if n]
 
     def failing(self, where: Condition, rows: np.ndarray) -> Iterator[Step]:
         """Tell which rows of a mask do not meet a condition: for lack of a value, or otherwise."""
         failing = rows & ~self._block.rows_where(where)
         present = [~values.missing(self.column(label)) for label in where.columns]
-        whole = np.logical_and.reduce(present) if present else True
-        known = whole | self._block.rows_where(surely(where, holds=False))
-        yield Step("unknown", failing & ~known)
-        yield Step("where", failing & known)
+        complete = np.logical_and.reduce(present) if present else True
+        certain = complete | self._block.rows_where(surely(where, holds=False))
+        yield Step("unknown", failing & ~certain)
+        yield Step("where", failing & certain)
 
     def _where(self, where: Condition | None) -> Iterator[Step]:
         """Leave out the rows that are not in the part, or do not meet a condition."""
-        part, rest = (None, None) if where is None else where.split_part()
+        part, others = (None, None) if where is None else where.split_part()
         if part is not None:
             yield self._without(Step("part", ~self._block.rows_where(part)))
-        if rest is not None:
-            yield from map(self._without, self.failing(rest, self._left))
+        if others is not None:
+            yield from map(self._without, self.failing(others, self._left))
 
     def _without(self, step: Step) -> Step:
         """Leave out the rows of a step that none before has left out."""
@@ -164,7 +164,7 @@ class RowTrace(Trace):
         self.inner = task.inner
         """How many cells are one group for the caps."""
         self._task = task
-        self._prepared = Prepared(task, CellLookup(task.groups), context)
+        self._prepared = Prepared(task, context)
         self.cells = self._prepared.find(self._block)
         self.grouped = self._left
         """Mask of the rows that have a group and a unit, before caps."""
@@ -210,11 +210,11 @@ class RowTrace(Trace):
         The total is that of the finite weights above 0 in the rows of a mask, before clipping.
         """
         numbers = self._block.round_column(weights.column, weights.grid)[rows]
-        known = numbers[np.isfinite(numbers)]
-        whole = float(np.maximum(known, 0).sum())
-        added = float(np.maximum(weights.grid.lower - known, 0).sum())
-        taken = float(np.maximum(known - weights.grid.upper, 0).sum())
-        return (added / whole, taken / whole) if whole else (0.0, 0.0)
+        finite = numbers[np.isfinite(numbers)]
+        total = float(np.maximum(finite, 0).sum())
+        added = float(np.maximum(weights.grid.lower - finite, 0).sum())
+        taken = float(np.maximum(finite - weights.grid.upper, 0).sum())
+        return (added / total, taken / total) if total else (0.0, 0.0)
 
     def dropped_true(self, most: int) -> tuple[int, int]:
         """Return how many true values there are in all sums of a task, and how many count."""
@@ -241,15 +241,15 @@ class RowTrace(Trace):
             yield self._without(Step("combination", self.cells == self._prepared.ungrouped))
         self.grouped = self._left
         if task.sizes is not None:
-            own = np.where(self._left, self.cells, self._prepared.ungrouped)
-            sized = Units(self._unit_columns).cells_of_sizes(own, task.sizes)
+            cells = np.where(self._left, self.cells, self._prepared.ungrouped)
+            sized = Units(self._unit_columns).cells_of_sizes(cells, task.sizes)
             yield self._without(Step("further rows", sized == self._prepared.outside))
         elif task.unit:
             yield from self._apply_caps(Units(self._unit_columns))
 
     def _look_on(self, axis: Axis) -> Iterator[Step]:
         """Look for the rows on an axis, and for those that count although they are not on it."""
-        outside, beyond = (self._block.position(one) == len(axis) for one in (axis, _strict(axis)))
+        outside, beyond = (self._block.position(on) == len(axis) for on in (axis, _strict(axis)))
         if isinstance(axis, BinAxis) or not axis.rest:
             missing = values.missing(self.column(axis.column))
             yield self._without(Step("missing key", outside & missing, axis, axis.column))

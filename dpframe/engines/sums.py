@@ -11,15 +11,8 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
 from dpframe.context import Context, cached_property
-from dpframe.engines.blocks import (
-    FrameReader,
-    RowBlock,
-    bernstein_parts,
-    ends,
-    powers,
-    square_integers,
-    weigh_integers,
-)
+from dpframe.engines import blocks
+from dpframe.engines.blocks import FrameReader, RowBlock
 from dpframe.engines.capping import larger_where
 from dpframe.privacy import noise
 from dpframe.queries.edges import Grid
@@ -27,12 +20,18 @@ from dpframe.queries.tasks import Cells, RowWeights, Task, Term
 from dpframe.queries.where import Condition
 
 _Amounts = Mapping[int, np.ndarray | int]
-_PART = 1 << 13  # rows; their cells in a few tables stay in the processor's cache
-_MOST_JOINT = 1 << 13  # cells of a table off which several are read; they stay there, too
-_ROWS_A_CELL = 8  # of such a table, so that reading it off is quick beside the rows
-_ROWS_A_SET = 2  # rows for a cell of a set of conditions that they satisfy
-_FEWEST_CONDITIONS = 4  # of fewer, each is quicker on its own
-_BYTE_BITS, _BITS = 8, 64  # conditions of which a row's truths are one number
+# rows; their cells in a few tables stay in the processor's cache
+_PART = 1 << 13
+# cells of a table off which several are read; they stay there, too
+_MOST_JOINT = 1 << 13
+# of such a table, so that reading it off is quick beside the rows
+_ROWS_A_CELL = 8
+# rows for a cell of a set of conditions that they satisfy
+_ROWS_A_SET = 2
+# of fewer, each is quicker on its own
+_FEWEST_CONDITIONS = 4
+# conditions of which a row's truths are one number
+_BYTE_BITS, _BITS = 8, 64
 
 
 class _JointTable(NamedTuple):
@@ -108,11 +107,14 @@ class Spread:
         places = [block.position(axis) for axis in self._axes]
         for start in range(0, len(rows), _PART):
             part = slice(start, start + _PART) if everyone else rows[start : start + _PART]
-            own = {at: one if isinstance(one, int) else one[part] for at, one in amounts.items()}
+            part_amounts = {
+                at: amount if isinstance(amount, int) else amount[part]
+                for at, amount in amounts.items()
+            }
             placed = [place[part] for place in places]
             for table, totals in zip(self._joint, self._totals, strict=True):
                 cells = self._cells(len(inside[part]), table.axes, placed)
-                for at, amount in own.items():
+                for at, amount in part_amounts.items():
                     np.add.at(totals[at], cells, amount)
 
     def _cells(self, length: int, axes: Sequence[int], places: Sequence[np.ndarray]) -> np.ndarray:
@@ -125,7 +127,7 @@ class Spread:
 
     def totals(self) -> np.ndarray:
         """Return the totals of all tables, one after the other: one row per term."""
-        found: dict[int, np.ndarray] = {}
+        by_place: dict[int, np.ndarray] = {}
         for table, totals in zip(self._joint, self._totals, strict=True):
             cells = totals.reshape(len(totals), *(self._sizes[at] for at in table.axes))
             for place in table.margins:
@@ -133,13 +135,15 @@ class Spread:
                 others = [1 + k for k, at in enumerate(table.axes) if at not in margin]
                 kept = [at for at in table.axes if at in margin]
                 order = [1 + kept.index(at) for at in margin]
-                own = cells.sum(axis=tuple(others)).transpose(0, *order)
-                found[place] = own.reshape(len(totals), -1)
-        return np.concatenate([found[place] for place in range(len(self._margins))], axis=1)
+                margin_cells = cells.sum(axis=tuple(others)).transpose(0, *order)
+                by_place[place] = margin_cells.reshape(len(totals), -1)
+        return np.concatenate([by_place[place] for place in range(len(self._margins))], axis=1)
 
 
-_WIDE = 16  # columns whose rows lie together are best counted at once, if there are as many
-_BYTE = 255  # as many rows can be counted in one byte
+# columns whose rows lie together are best counted at once, if there are as many
+_WIDE = 16
+# as many rows can be counted in one byte
+_BYTE = 255
 
 
 class Flags:
@@ -149,7 +153,9 @@ class Flags:
         self._frame = frame
         self._columns = np.unique(np.fromiter(places, np.int64))
         starts = np.flatnonzero(np.diff(self._columns, prepend=-2) != 1)
-        self._runs = np.split(np.arange(len(self._columns)), starts[1:])  # of adjacent columns
+        runs = np.split(np.arange(len(self._columns)), starts[1:])
+        # of adjacent columns
+        self._runs = [run for run in runs if len(run)]
         self._true = np.zeros(len(self._columns), np.int64)
         self._rows = 0
 
@@ -158,7 +164,7 @@ class Flags:
         count = int(np.count_nonzero(kept))
         self._rows += count
         chosen = None if count == len(kept) else kept
-        for run in self._runs if len(self._columns) else []:
+        for run in self._runs:
             first, last = self._columns[run[[0, -1]]]
             table = self._frame.iloc[rows, first : last + 1].to_numpy()
             self._true[run] += _count_true(table, chosen)
@@ -177,7 +183,8 @@ def _count_true(table: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
     counts = np.zeros(table.shape[1], np.int64)
     for start in range(0, len(table), _BYTE):
         rows = slice(start, start + _BYTE)
-        true = table[rows].view(np.uint8) != 0  # any other byte is True, and to be counted once
+        # any other byte is True, and to be counted once
+        true = table[rows].view(np.uint8) != 0
         if kept is not None:
             true &= kept[rows, None]
         counts += np.add.reduce(true.view(np.uint8), axis=0, dtype=np.uint8)
@@ -191,13 +198,11 @@ class Prepared:
     ----------
     task
         What to add up.
-    lookup
-        Finds its cells.
     context
         Where random words come from, by which rows are chosen.
     """
 
-    def __init__(self, task: Task, lookup: CellLookup, context: Context) -> None:
+    def __init__(self, task: Task, context: Context) -> None:
         self.task = task
         self.context = context
         self.ungrouped = task.groups.places
@@ -210,7 +215,7 @@ class Prepared:
         """Mask of the rows that caps keep; the others are outside, whatever their cells are."""
         self.first = np.empty(0, bool)
         """One kept row per unit, where units are counted."""
-        self._lookup = lookup
+        self._lookup = CellLookup(task.groups)
 
     def find(self, block: RowBlock) -> np.ndarray:
         """Find the groups of a block, before caps; not to be written to."""
@@ -230,7 +235,8 @@ class Prepared:
         if self.chosen is not None:
             cells = larger_where(~self.chosen[block.rows], cells, self.outside)
         cells = cells.astype(np.int64)
-        if self.task.cells.margins:  # places are looked for anew, and what values are may change
+        # places are looked for anew, and what values are may change
+        if self.task.cells.margins:
             cells |= self._lookup(block.position, len(block))
         return cells
 
@@ -275,7 +281,7 @@ class Sums:
         for at, place in self._places.items():
             grid = self._task.terms[at].grid
             if grid is not None:
-                self._totals[at, 0] = self._flags.total(place, *ends(grid))
+                self._totals[at, 0] = self._flags.total(place, *blocks.ends(grid))
         return self._totals[:, :-1]
 
 
@@ -289,7 +295,7 @@ class _BlockTerms:
         self._whole = cells
         self._last: tuple[Condition | None, np.ndarray] = (None, cells)
         self._few: dict[Term, np.ndarray] = {}
-        self._split: dict[tuple[Hashable, Grid, int], list[np.ndarray]] = {}
+        self._split: dict[tuple[Hashable, Grid, str, int], list[np.ndarray]] = {}
 
     @cached_property
     def _inside(self) -> np.ndarray:
@@ -303,9 +309,9 @@ class _BlockTerms:
             ordered = sorted(conditions, key=lambda condition: condition.text)
             for start in range(0, len(ordered), _BITS):
                 some = ordered[start : start + _BITS]
-                own = [(at, term) for at, term in terms if term.where in some]
-                if self._add_by_truths(totals, own, some):
-                    added = {at for at, _ in own}
+                with_these = [(at, term) for at, term in terms if term.where in some]
+                if self._add_by_truths(totals, with_these, some):
+                    added = {at for at, _ in with_these}
                     terms = [(at, term) for at, term in terms if at not in added]
         for at, term in terms:
             self._add_term(totals[at], term)
@@ -330,18 +336,16 @@ class _BlockTerms:
         places = codes * width + self._whole
         bits = np.arange(len(conditions), dtype=np.uint64)
         holds = (sets >> bits[:, None] & np.uint64(1)).astype(np.int64)
-        alike: dict[Term, list[tuple[int, int]]] = {}
-        condition_at = {condition: at for at, condition in enumerate(conditions)}
+        sums: dict[Term, dict[Condition, np.ndarray]] = {}
         for at, term in terms:
             if term.where is not None:
-                own = alike.setdefault(replace(term, where=None), [])
-                own.append((at, condition_at[term.where]))
-        for term, own in alike.items():
-            of_sets = np.zeros(len(sets) * width, np.int64)
-            np.add.at(of_sets, places, self.amounts(term))
-            sums = holds @ of_sets.reshape(len(sets), width)
-            for at, condition in own:
-                totals[at] += sums[condition]
+                alike = replace(term, where=None)
+                if alike not in sums:
+                    of_sets = np.zeros(len(sets) * width, np.int64)
+                    np.add.at(of_sets, places, self.amounts(alike))
+                    by_condition = holds @ of_sets.reshape(len(sets), width)
+                    sums[alike] = dict(zip(conditions, by_condition, strict=True))
+                totals[at] += sums[alike][term.where]
         return True
 
     def _add_term(self, totals: np.ndarray, term: Term) -> None:
@@ -361,7 +365,8 @@ class _BlockTerms:
         """Cells of the rows; those that fail the condition of a term are outside."""
         if where is None:
             return self._whole
-        if self._last[0] != where:  # terms of one condition follow each other
+        # terms of one condition follow each other
+        if self._last[0] != where:
             kept = self._block.rows_where(where)
             self._last = where, np.where(kept, self._whole, self._prepared.outside)
         return self._last[1]
@@ -387,7 +392,7 @@ class _BlockTerms:
             return integers
         everyone = grid.fill is not None or not missing.any()
         if term.kind == "square":
-            squares = square_integers(integers, grid)
+            squares = blocks.square_integers(integers, grid)
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
 
@@ -398,31 +403,34 @@ class _BlockTerms:
             _, missing = self._block.snap(column, grid)
             if grid.fill is None and missing.any():
                 factors.append((~missing).astype(np.int64))
-        for (column, grid), part in zip(term.valued, term.part, strict=False):  # rows have no parts
+        # rows have no parts
+        for (column, grid), part in zip(term.valued, term.part, strict=False):
             if part or term.kind == "part":
                 factors.append(self._split_column(column, grid, term)[part])
         return reduce(np.multiply, factors) if factors else 1
 
     def _split_column(self, column: Hashable, grid: Grid, term: Term) -> list[np.ndarray]:
         """Return the parts of a column, or its powers: all are wanted."""
-        degree = term.degree if term.kind == "part" else 0
-        about = column, grid, degree
-        if about not in self._split:
+        key = column, grid, term.kind, term.degree
+        if key not in self._split:
             integers, _ = self._block.snap(column, grid)
-            split = bernstein_parts(integers, grid, degree) if degree else powers(integers, grid)
-            self._split[about] = split
-        return self._split[about]
+            if term.kind == "part":
+                self._split[key] = blocks.bernstein_parts(integers, grid, term.degree)
+            else:
+                self._split[key] = blocks.powers(integers, grid)
+        return self._split[key]
 
     def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
         """Return what the rows add to a term where each counts for its weight."""
-        own, _ = self._block.snap(weights.column, weights.grid)  # 0 where it is missing
+        # 0 where it is missing
+        amounts, _ = self._block.snap(weights.column, weights.grid)
         if term.grid is None:
-            return own
+            return amounts
         integers, missing = self._block.snap(term.column, term.grid)
         if term.kind == "sum":
-            own = weigh_integers(own, integers, term.origin, term.span)
+            amounts = blocks.weigh_integers(amounts, integers, term.origin, term.span)
         everyone = term.grid.fill is not None or not missing.any()
-        return own if everyone else np.where(missing, 0, own)
+        return amounts if everyone else np.where(missing, 0, amounts)
 
     def amounts_everywhere(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, 0 where they fail its condition."""

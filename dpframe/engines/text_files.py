@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.declaration.from_pandera import is_schema, kinds_of_cells, optional_columns
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.pandas import FileSource, check_columns, check_readable, fragments_of, refusal
-from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
+from dpframe.errors import DeclarationError, UnknownColumnError
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import ID, TYPES, Tally, TextReader, open_text, type_from_arrow, type_of
 
@@ -69,8 +69,7 @@ class TextFiles(FileSource):
         dialect: Dialect,
         schema: Any = None,
     ) -> None:
-        if pa is None:
-            raise DPFrameError(f"Text files need pyarrow: {pip_install('parquet')}.")
+        require_arrow("reading text files")
         self.parts, self.types, self.dialect = list(files), {**types}, dialect
         self.attrs, self.text = {}, repr(dialect)
         typed = [(label, type_of(kind)) for label, kind in types.items()]
@@ -80,10 +79,10 @@ class TextFiles(FileSource):
         """Check that every file has some columns, each once."""
         for file in self.parts:
             header = check_readable(partial(self._header, file), self)
-            lacking = [one for one in labels if one not in header and one not in file.folders]
+            lacking = [name for name in labels if name not in header and name not in file.folders]
             if lacking:
                 raise self._lacks(file.path, header, lacking[0])
-            held = pa.schema([(label, pa.null()) for label in header])
+            held = pa.schema([(name, pa.null()) for name in header])
             check_columns(file.path, held, file.folders, labels, self.schema)
 
     def headers(self) -> list[str]:
@@ -97,14 +96,14 @@ class TextFiles(FileSource):
     def _lacks(self, path: str, header: Sequence[str], label: Hashable) -> UnknownColumnError:
         """Say that a file has no column; of a line without any known one no cell is quoted."""
         if self.types.keys().isdisjoint(header):
-            way = f"The first line has {len(header)} cells: is it the header, with"
-            way = f"{way} {self.dialect.separator!r} between the names? It is not shown, since it"
-            way = f"{way} may be a private row."
+            hint = f"The first line has {len(header)} cells: is it the header, with"
+            hint = f"{hint} {self.dialect.separator!r} between the names? It is not shown, since it"
+            hint = f"{hint} may be a private row."
         elif near := get_close_matches(str(label), header, n=1):
-            way = f"Did you mean {near[0]!r}?"
+            hint = f"Did you mean {near[0]!r}?"
         else:
-            way = "Each file must have all columns."
-        return UnknownColumnError(f"{path} has no column {label!r}. {way}", label=label)
+            hint = "Each file must have all columns."
+        return UnknownColumnError(f"{path} has no column {label!r}. {hint}", label=label)
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of all files, in their order."""
@@ -185,7 +184,9 @@ def open_columns(
     files = TextFiles(named, types, dialect)
     if not types or not types.keys().isdisjoint(optional):
         present = check_readable(files.headers, files)
-        kept = {one: kind for one, kind in types.items() if one in present or one not in optional}
+        kept = {
+            name: kind for name, kind in types.items() if name in present or name not in optional
+        }
         files = TextFiles(named, kept or {present[0]: ID}, dialect)
     files.refresh()
     files.check([*files.types])
@@ -195,25 +196,20 @@ def open_columns(
 def _no_types(paths: Sequence[Path]) -> DeclarationError:
     """Say that types are missing, or that others open such files."""
     if any(path.suffix.lower() in _NO_TEXT or path.is_dir() for path in paths):
-        way = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
-        text = f"source must hold rows, not name them, unless they are in text files. {way}"
+        hint = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
+        text = f"source must hold rows, not name them, unless they are in text files. {hint}"
         return DeclarationError(text, parameter="source")
     such = 'types={"zone": "string", "fare": "float64"}'
     rule = "types must say what the columns of a text file hold, or one cell decides on others"
     return DeclarationError(f"{rule}: {such}, or a pandera schema.", parameter="types")
 
 
-def _of_schema(schema: Any) -> Mapping[Any, Any]:
-    """Say what a pandera schema says of cells."""
-    if not is_schema(schema):
-        rule = "must be a dict of types by label, or a pandera schema"
-        raise DeclarationError.about("types", rule, schema, 'Such as types={"fare": "float64"}.')
-    return kinds_of_cells(schema)
-
-
 def _checked(types: Any) -> Mapping[str, str]:
     """Check what columns hold."""
-    kinds: Mapping[Any, Any] = types if isinstance(types, Mapping) else _of_schema(types)
+    if not (isinstance(types, Mapping) or is_schema(types)):
+        rule = "must be a dict of types by label, or a pandera schema"
+        raise DeclarationError.about("types", rule, types, 'Such as types={"fare": "float64"}.')
+    kinds: Mapping[Any, Any] = types if isinstance(types, Mapping) else kinds_of_cells(types)
     if not kinds:
         raise DeclarationError.about("types", "must name a column", types)
     for label, kind in kinds.items():
@@ -225,15 +221,15 @@ def _checked(types: Any) -> Mapping[str, str]:
     return kinds
 
 
-def text_dataset(given: Any) -> TextFiles:
+def text_dataset(dataset: Any) -> TextFiles:
     """Open the files of a CSV dataset of pyarrow, of which every cell is read by itself."""
-    parts = fragments_of(given, ["csv"])
-    files = [TextFile(part.path, given.filesystem, part.folders) for part in parts]
+    parts = fragments_of(dataset, ["csv"])
+    files = [TextFile(part.path, dataset.filesystem, part.folders) for part in parts]
     folders = {label for part in parts for label in part.folders}
-    fields = [field for field in given.schema if field.name not in folders]
-    types = {field.name: _type_of_cells(given, field) for field in fields}
-    schema = pa.schema([(field.name, plain_type(field.type)) for field in given.schema])
-    return TextFiles(files, types, _dialect_of(given), schema)
+    fields = [field for field in dataset.schema if field.name not in folders]
+    types = {field.name: _type_of_cells(dataset, field) for field in fields}
+    schema = pa.schema([(field.name, plain_type(field.type)) for field in dataset.schema])
+    return TextFiles(files, types, _dialect_of(dataset), schema)
 
 
 _DEFAULTS_OF_CSV = {
@@ -246,13 +242,18 @@ _DEFAULTS_OF_CSV = {
 """Options of pyarrow that the reader of text files has not, by what holds them."""
 
 
-def _dialect_of(given: Any) -> Dialect:
+def _dialect_of(source: Any) -> Dialect:
     """Return how the files of a CSV dataset are written."""
-    import pyarrow.csv as pa_csv  # slow to import, and not always needed
+    # slow to import, and not always needed
+    import pyarrow.csv as pa_csv
 
-    scanned = given.format.default_fragment_scan_options
-    split, read, convert = given.format.parse_options, scanned.read_options, scanned.convert_options
-    asked = {"parse_options": split, "read_options": read, "convert_options": convert}
+    scanned = source.format.default_fragment_scan_options
+    split, read, convert = (
+        source.format.parse_options,
+        scanned.read_options,
+        scanned.convert_options,
+    )
+    options_read = {"parse_options": split, "read_options": read, "convert_options": convert}
     plain = {
         "parse_options": pa_csv.ParseOptions(),
         "read_options": pa_csv.ReadOptions(),
@@ -260,13 +261,13 @@ def _dialect_of(given: Any) -> Dialect:
     }
     for options, names in _DEFAULTS_OF_CSV.items():
         for name in names:
-            if getattr(asked[options], name) != getattr(plain[options], name):
-                way = "Write the files with a header, and with quotes that are doubled in quotes."
-                raise refusal(given, f"must be CSV with the default of {name} in {options}", way)
+            if getattr(options_read[options], name) != getattr(plain[options], name):
+                hint = "Write the files with a header, and with quotes that are doubled in quotes."
+                raise refusal(source, f"must be CSV with the default of {name} in {options}", hint)
     words = convert.null_values if convert.strings_can_be_null else []
     if not words and convert.null_values != plain["convert_options"].null_values:
         rule = "must be CSV with strings_can_be_null=True beside null_values"
-        raise refusal(given, rule, "They are missing in all columns, or in none.")
+        raise refusal(source, rule, "They are missing in all columns, or in none.")
     return Dialect.of(
         separator=split.delimiter,
         encoding=read.encoding,
@@ -279,17 +280,17 @@ def _dialect_of(given: Any) -> Dialect:
     )
 
 
-def _type_of_cells(given: Any, field: Any) -> str:
+def _type_of_cells(dataset: Any, field: Any) -> str:
     """Say how the cells of a column of a CSV dataset are read."""
-    options = given.format.default_fragment_scan_options.convert_options
+    options = dataset.format.default_fragment_scan_options.convert_options
     kind = type_from_arrow(plain_type(field.type))
     if field.name in options.column_types and kind is not None:
         return kind
-    why = "has none" if kind else f"is {field.type}, which is not read from text"
-    way = "CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(column_types={...}))"
+    state = "has none" if kind else f"is {field.type}, which is not read from text"
     raise refusal(
-        given,
+        dataset,
         "must have a type for every column of CSV files, or one cell decides on others",
-        f"{field.name!r} {why}. Make the dataset with schema= and format=pyarrow.dataset.{way}, or "
+        f"{field.name!r} {state}. Make the dataset with schema= and format=pyarrow.dataset."
+        "CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(column_types={...})), or "
         "pass the paths to dpf.scan with types=.",
     )

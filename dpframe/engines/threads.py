@@ -7,19 +7,25 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
 from functools import cache
-from itertools import islice, repeat
+from itertools import islice
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import TypeVar
 
 import numpy as np
 
-_MOST = 8  # memory, not the processor, is the limit beyond
-_LEAST_ROWS = 1 << 18  # of a thread: fewer are not worth its start
-_HANDED_OVER = 2  # items that wait for the caller
-_PATIENCE = 0.1  # seconds after which a thread looks whether items are still wanted
-_KEPT_BYTES = (1 << 25) - (1 << 13)  # the most that glibc counts, 32 MB with its own notes
-_FAREWELL = 1.0  # seconds that a thread has to end in good order, once no more items are wanted
+# memory, not the processor, is the limit beyond
+_MOST = 8
+# of a thread: fewer are not worth its start
+_LEAST_ROWS = 1 << 18
+# items that wait for the caller
+_HANDED_OVER = 2
+# seconds after which a thread looks whether items are still wanted
+_PATIENCE = 0.1
+# the most that glibc counts, 32 MB with its own notes
+_KEPT_BYTES = (1 << 25) - (1 << 13)
+# seconds that a thread has to end in good order, once no more items are wanted
+_FAREWELL = 1.0
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -80,7 +86,8 @@ def _quiet(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
     context = copy_context()
 
     def quiet(item: _Item) -> _Result:
-        with np.errstate(all="ignore"):  # a thread has a state of its own
+        # a thread has a state of its own
+        with np.errstate(all="ignore"):
             return function(item)
 
     return lambda item: context.copy().run(quiet, item)
@@ -105,35 +112,24 @@ def dealt_to_threads(
     >>> sum(dealt_to_threads(sum, [1, 2, 3], 2))
     6
     """
+    source, lock, stopped = iter(items), Lock(), Event()
 
-    def call(shared: _Shared[_Item]) -> _Result:
-        with shared:
-            return function(shared)
+    def following() -> list[_Item]:
+        with lock:
+            return [] if stopped.is_set() else list(islice(source, 1))
 
-    # the others end before the pool waits for them, after Ctrl-C, too
-    with ThreadPoolExecutor(threads) as pool, _Shared(items) as shared:
-        return list(pool.map(_quiet(call), repeat(shared, threads)))
+    def call(_: int) -> _Result:
+        try:
+            return function(item for taken in iter(following, []) for item in taken)
+        finally:
+            stopped.set()
 
-
-class _Shared(Iterator[_Item]):
-    """An iterator for several threads, that ends for all where one leaves its context."""
-
-    def __init__(self, items: Iterable[_Item]) -> None:
-        self._items = iter(items)
-        self._lock = Lock()
-        self._stopped = False
-
-    def __next__(self) -> _Item:
-        with self._lock:
-            if self._stopped:
-                raise StopIteration
-            return next(self._items)
-
-    def __enter__(self) -> "_Shared[_Item]":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped = True
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            return list(pool.map(_quiet(call), range(threads)))
+        finally:
+            # the others end before the pool waits for them, after Ctrl-C, too
+            stopped.set()
 
 
 def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, None]:
@@ -153,7 +149,8 @@ def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, Non
         coming = pool.submit(context.run, following)
         while item := coming.result():
             coming = pool.submit(context.run, following)
-            yield item.pop()  # the last one need not outlive the caller's work
+            # the last one need not outlive the caller's work
+            yield item.pop()
 
 
 def handed_over(run: Callable[[Callable[[_Item], bool]], object]) -> Generator[_Item, None, None]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import DTypeLike
 
 from dpframe.columns import lookup, pa, values
 from dpframe.columns.identity import key_of, own_keys
@@ -24,17 +25,26 @@ from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Sizes
 
-_BLOCK = 1 << 16  # units: what is made of them stays in cache
-_GROUP = 1 << 19  # rows of a group, about: in smaller ones threads wait for each other more often
-_MOST_PARTS = 8  # that are dealt out on their own
-_FEWEST = 8  # groups, so that threads have as much to do
-_FEW = 1024  # integers this close together are their own codes, however few rows there are
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
-_WORD, _BYTE, _WORD_BYTES = 64, 8, 8  # bits, and bytes of a word
-_FEW_WORDS, _MOST_WORDS = 2, 4  # of a text whose length is its own, and is that of all
+# units: what is made of them stays in cache
+_BLOCK = 1 << 16
+# rows of a group, about: in smaller ones threads wait for each other more often
+_GROUP = 1 << 19
+# that are dealt out on their own
+_MOST_PARTS = 8
+# groups, so that threads have as much to do
+_FEWEST = 8
+# integers this close together are their own codes, however few rows there are
+_FEW = 1024
+# odd; the high bits of a product depend on all bits
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+# bits, and bytes of a word
+_WORD, _BYTE, _WORD_BYTES = 64, 8, 8
+# of a text whose length is its own, and is that of all
+_FEW_WORDS, _MOST_WORDS = 2, 4
 _MASKS = np.array([(1 << _BYTE * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
 """By a number of bytes, the word of which these are set: the first ones in memory."""
-_MOST = 1 << 62  # combinations that are numbered without looking at which there are
+# combinations that are numbered without looking at which there are
+_MOST = 1 << 62
 
 _Rows = slice | np.ndarray
 _Codes = tuple[np.ndarray, int]
@@ -60,22 +70,20 @@ class Units:
             return
         deal = _dealer(columns, max(self._length // _GROUP, _FEWEST), threads)
         parts = in_threads(deal.part, _parts(self._length), threads)
-        found = in_threads(lambda group: deal.group(parts, group), range(deal.groups), threads)
-        self._groups = [(rows, codes) for rows, codes in found if len(rows)]
+        groups = in_threads(lambda group: deal.group(parts, group), range(deal.groups), threads)
+        self._groups = [(rows, codes) for rows, codes in groups if len(rows)]
 
     def choose(
         self, cells: np.ndarray, cell_count: int, caps: Caps, context: Context, inner: int = 1
     ) -> np.ndarray:
         """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
-        kept = np.empty(self._length, bool)
+        number = cell_count // inner
 
-        def keep(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
+        def keep(rows: _Rows, units: np.ndarray, unit_count: int) -> np.ndarray:
             groups = cells[rows] if inner == 1 else cells[rows] // inner
-            number = cell_count // inner
-            kept[rows] = kept_rows(units, unit_count, groups, number, caps, context=context)
+            return kept_rows(units, unit_count, groups, number, caps, context=context)
 
-        self._call(keep)
-        return kept
+        return self._fill(bool, keep)
 
     def cells_of_sizes(self, groups: np.ndarray, sizes: Sizes) -> np.ndarray:
         """Give one row of every unit the cell of its size, and all others the cell for none.
@@ -89,59 +97,56 @@ class Units:
         """
         outside, ungrouped = len(sizes.axis), sizes.groups.size
         most = np.asarray(sizes.axis.keys)
-        cells = np.full(self._length, outside, np.min_scalar_type(outside))
 
-        def place(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
+        def place(rows: _Rows, units: np.ndarray, unit_count: int) -> np.ndarray:
             inside = groups[rows]
             rows_of_units = units, unit_count, inside, ungrouped
-            found = unit_sizes(*rows_of_units, sizes.kind, others=sizes.others)
-            there = np.append(found > 0, False)[units]  # no unit is the last one
-            first = _first(units, unit_count, there & (inside != ungrouped))
-            own = np.searchsorted(most[:-1], found[units[first]])
-            placed = np.full(len(units), outside, cells.dtype)
-            placed[first] = own
-            cells[rows] = placed
+            filled = unit_sizes(*rows_of_units, sizes.kind, others=sizes.others)
+            # no unit is the last one
+            counted = np.append(filled > 0, False)[units]
+            first = _first(units, unit_count, counted & (inside != ungrouped))
+            placed = np.full(len(units), outside)
+            placed[first] = np.searchsorted(most[:-1], filled[units[first]])
+            return placed
 
-        self._call(place)
-        return cells
+        return self._fill(np.min_scalar_type(outside), place)
 
     def first(self, kept: np.ndarray) -> np.ndarray:
         """Mark the first kept row of every unit, so that units can be counted."""
-        marked = np.zeros(self._length, bool)
-
-        def mark(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
-            marked[rows] = _first(units, unit_count, kept[rows])
-
-        self._call(mark)
-        return marked
+        return self._fill(bool, lambda rows, units, count: _first(units, count, kept[rows]))
 
     def kept_of_unit(self, kept: np.ndarray) -> np.ndarray:
         """Return for every row how many rows of its unit are kept."""
-        numbers = np.zeros(self._length, np.int64)
 
-        def number(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
-            own = np.bincount(units[kept[rows]], minlength=unit_count + 1)
-            numbers[rows] = own[units]
+        def number(rows: _Rows, units: np.ndarray, unit_count: int) -> np.ndarray:
+            by_unit = np.bincount(units[kept[rows]], minlength=unit_count + 1)
+            return np.asarray(by_unit[units])
 
-        self._call(number)
-        return numbers
+        return self._fill(np.int64, number)
 
-    def _call(self, function: Callable[[_Rows, np.ndarray, int], None]) -> None:
+    def _fill(
+        self, dtype: DTypeLike, function: Callable[[_Rows, np.ndarray, int], np.ndarray]
+    ) -> np.ndarray:
         """Call a function for the rows of every group and their units, several at once."""
+        filled = np.empty(self._length, dtype)
 
-        def call(group: tuple[_Rows, _Codes]) -> None:
+        def fill(group: tuple[_Rows, _Codes]) -> None:
             rows, codes = group
-            # as NumPy counts places: it is slow to look at others
-            function(rows if isinstance(rows, slice) else rows.astype(np.intp, copy=False), *codes)
+            if not isinstance(rows, slice):
+                # as NumPy counts places: it is slow to look at others
+                rows = rows.astype(np.intp, copy=False)
+            filled[rows] = function(rows, *codes)
 
-        in_threads(call, self._groups, self._threads)
+        in_threads(fill, self._groups, self._threads)
+        return filled
 
 
 def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
     """Mark the first kept row of every unit."""
     rows = np.flatnonzero(kept)[::-1]
     first = np.full(unit_count + 1, -1)
-    first[units[rows]] = rows  # the last one written is the first row
+    # the last one written is the first row
+    first[units[rows]] = rows
     marked = np.zeros(len(units), bool)
     marked[first[first >= 0]] = True
     return marked
@@ -192,9 +197,9 @@ class _Dealer:
 
     def group(self, parts: list[_Part], group: int) -> tuple[np.ndarray, _Codes]:
         """Gather the rows of a group, in their order, and code them."""
-        at = [slice(*part.bounds[group : group + 2]) for part in parts]
-        rows = np.concatenate([part.rows[own] for part, own in zip(parts, at, strict=True)])
-        marks = np.concatenate([part.marks[own] for part, own in zip(parts, at, strict=True)])
+        pairs = [(part, slice(*part.bounds[group : group + 2])) for part in parts]
+        rows = np.concatenate([part.rows[inside] for part, inside in pairs])
+        marks = np.concatenate([part.marks[inside] for part, inside in pairs])
         return rows, self.coded(rows, marks) if len(rows) else (rows, 0)
 
 
@@ -214,23 +219,23 @@ def _dealer(columns: Sequence[pd.Series], groups: int, threads: int) -> _Dealer:
 
 
 def _numbers_dealer(
-    found: np.ndarray, missing: np.ndarray | None, groups: int, threads: int
+    numbers: np.ndarray, missing: np.ndarray | None, groups: int, threads: int
 ) -> _Dealer:
     """Prepare rows whose units are numbers or times: close together, or by a hash of them."""
-    ends = _range(found, threads)
+    ends = _range(numbers, threads)
     if ends is not None:
 
         def shifted(rows: slice) -> np.ndarray:
-            codes = _subtract_minimum(found[rows], *ends)
+            codes = _subtract_minimum(numbers[rows], *ends)
             return _none_as_last(*codes, None if missing is None else missing[rows])[0]
 
-        return _in_ranges(len(found), groups, shifted, ends[1] - ends[0] + 1)
+        return _in_ranges(len(numbers), groups, shifted, ends[1] - ends[0] + 1)
     bits = groups.bit_length()
 
     def hashed(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        return _hash_numbers(found[rows], bits), _storable(found[rows])
+        return _hash_numbers(numbers[rows], bits), _storable(numbers[rows])
 
-    return _Dealer(len(found), 1 << bits, hashed, partial(_numbers_at, found.dtype, missing))
+    return _Dealer(len(numbers), 1 << bits, hashed, partial(_numbers_at, numbers.dtype, missing))
 
 
 def _in_ranges(
@@ -250,11 +255,11 @@ def _in_ranges(
     return _Dealer(length, (units >> shift) + 1, labeled, coded)
 
 
-def _storable(found: np.ndarray) -> np.ndarray:
+def _storable(numbers: np.ndarray) -> np.ndarray:
     """View numbers or times as numbers that a sparse matrix can hold."""
-    if found.dtype.kind in "mM":
-        return found.view(np.int64)
-    return found.astype(np.float64) if found.dtype == np.float16 else found
+    if numbers.dtype.kind in "mM":
+        return numbers.view(np.int64)
+    return numbers.astype(np.float64) if numbers.dtype == np.float16 else numbers
 
 
 def _numbers_at(
@@ -265,32 +270,32 @@ def _numbers_at(
     return _none_as_last(codes, units, None if missing is None else missing[rows])
 
 
-def _hash_numbers(found: np.ndarray, bits: int) -> np.ndarray:
+def _hash_numbers(numbers: np.ndarray, bits: int) -> np.ndarray:
     """Spread numbers over 2**bits groups: equal ones are together."""
-    labels = np.empty(len(found), np.int32)
-    for start in range(0, len(found), _BLOCK):
-        words = _words(found[start : start + _BLOCK])
+    labels = np.empty(len(numbers), np.int32)
+    for start in range(0, len(numbers), _BLOCK):
+        words = _words(numbers[start : start + _BLOCK])
         labels[start : start + _BLOCK] = words * _SPREAD >> np.uint64(_WORD - bits)
     return labels
 
 
-def _words(found: np.ndarray) -> np.ndarray:
+def _words(numbers: np.ndarray) -> np.ndarray:
     """View numbers or times as words of 64 bits, equal ones as equal words."""
-    if found.dtype.kind == "f":
-        found = found.astype(np.float64) + 0.0  # -0.0 is 0.0
-    elif found.dtype.itemsize < _WORD // 8:
-        found = found.astype(np.int64)
-    return found.view(np.uint64)
+    if numbers.dtype.kind == "f":
+        numbers = numbers.astype(np.float64) + 0.0  # -0.0 is 0.0
+    elif numbers.dtype.itemsize < _WORD // 8:
+        numbers = numbers.astype(np.int64)
+    return numbers.view(np.uint64)
 
 
-def _range(found: np.ndarray, threads: int = 1) -> tuple[int, int] | None:
+def _range(numbers: np.ndarray, threads: int = 1) -> tuple[int, int] | None:
     """Least and largest of numbers, if they are integers so close that a shift codes them."""
-    if found.dtype.kind not in "biu" or not len(found):
+    if numbers.dtype.kind not in "biu" or not len(numbers):
         return None
-    parts = [found[rows] for rows in _parts(len(found))]
+    parts = [numbers[rows] for rows in _parts(len(numbers))]
     ends = in_threads(lambda part: (int(part.min()), int(part.max())), parts, threads)
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    return (low, high) if high - low < max(len(found), _FEW) else None
+    return (low, high) if high - low < max(len(numbers), _FEW) else None
 
 
 def unit_codes(columns: Sequence[pd.Series]) -> _Codes:
@@ -308,8 +313,8 @@ def unit_codes(columns: Sequence[pd.Series]) -> _Codes:
     column, *others = columns
     if not others:
         return _column_codes(column)
-    found, missing = _combinations(columns)
-    return _none_as_last(*_numbers_coded(found), missing)
+    numbers, missing = _combinations(columns)
+    return _none_as_last(*_numbers_coded(numbers), missing)
 
 
 def _combinations(columns: Sequence[pd.Series], threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -344,11 +349,12 @@ def _column_codes(column: pd.Series) -> _Codes:
         codes, units = column.array.codes, len(column.dtype.categories)
     elif values.is_dictionary(column.dtype):
         parts = values.split_dictionary(column)
-        distinct, units = _column_codes(parts.values)  # some of which may be equal
+        # some of which may be equal
+        distinct, units = _column_codes(parts.values)
         codes = values.spread(np.where(distinct == units, -1, distinct), parts.codes, -1)
     elif dtype is not None:
-        found, missing = lookup.native(column, dtype)
-        codes, units = _numbers_coded(found)
+        numbers, missing = lookup.native(column, dtype)
+        codes, units = _numbers_coded(numbers)
     elif lookup.is_arrow_text(column.dtype):
         codes, uniques = pd.factorize(column)
         units = len(uniques)
@@ -368,22 +374,23 @@ def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> 
     return codes, units
 
 
-def _numbers_coded(found: np.ndarray) -> _Codes:
+def _numbers_coded(numbers: np.ndarray) -> _Codes:
     """Code numbers and times: integers that are close together by a shift, others by hashing."""
-    ends = _range(found)
+    ends = _range(numbers)
     if ends is not None:
-        return _subtract_minimum(found, *ends)
-    codes, uniques = pd.factorize(found)
+        return _subtract_minimum(numbers, *ends)
+    codes, uniques = pd.factorize(numbers)
     return codes, len(uniques)
 
 
-def _subtract_minimum(found: np.ndarray, low: int, high: int) -> _Codes:
+def _subtract_minimum(numbers: np.ndarray, low: int, high: int) -> _Codes:
     """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
-    codes = np.empty(len(found), index_dtype(high - low + 1))
+    codes = np.empty(len(numbers), index_dtype(high - low + 1))
     origin = np.uint64(low % 2**64)
-    for start in range(0, len(found), _BLOCK):
-        block = found[start : start + _BLOCK].astype(np.uint64)
-        codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
+    for start in range(0, len(numbers), _BLOCK):
+        block = numbers[start : start + _BLOCK].astype(np.uint64)
+        # modulo 2**64
+        codes[start : start + _BLOCK] = (block - origin).view(np.int64)
     return codes, high - low + 1
 
 
@@ -396,7 +403,8 @@ def _pack_texts(column: pd.Series) -> np.ndarray | None:
     if not len(column) or not lookup.is_arrow_text(column.dtype):
         return None
     array = column.array.__arrow_array__().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # offsets of 32 bits cannot hold all
+    # offsets of 32 bits cannot hold all
+    if isinstance(array, pa.ChunkedArray):
         return None
     _, starts, data = array.buffers()
     offsets = np.frombuffer(starts, np.int64 if pa.types.is_large_string(array.type) else np.int32)
@@ -489,16 +497,16 @@ def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
         keys[rows], plain[rows] = _key_objects(items[rows])
     codes = np.empty(len(items), index_dtype(len(items)))
     codes[plain], uniques = pd.factorize(keys[plain])
-    known: defaultdict[Hashable, int] = defaultdict(count(len(uniques)).__next__, {None: -1})
-    codes[~plain] = np.fromiter(map(known.__getitem__, keys[~plain]), np.int64)
-    return codes, len(uniques) + len(known) - 1
+    numbered: defaultdict[Hashable, int] = defaultdict(count(len(uniques)).__next__, {None: -1})
+    codes[~plain] = np.fromiter(map(numbered.__getitem__, keys[~plain]), np.int64)
+    return codes, len(uniques) + len(numbered) - 1
 
 
 def _key_objects(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of some objects, and which of them are plain texts."""
     keys = items.tolist()
     if not own_keys(keys):
-        keys = [one if type(one) is str else key_of(one) for one in keys]
+        keys = [key if type(key) is str else key_of(key) for key in keys]
         items = np.fromiter(keys, object, len(keys))
     plain = np.fromiter(map(is_, map(type, keys), repeat(str)), bool, len(keys))
     texts = items[plain].tolist()

@@ -8,7 +8,7 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from errno import EINVAL, ENOENT
 from os import PathLike, fspath
 from os.path import islink, realpath
@@ -26,7 +26,15 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.files.layout import FORMULA, Sidecar, TableReader, TableWriter
+from dpframe.files.layout import (
+    FORMULA,
+    ChangedFileError,
+    Sidecar,
+    TableReader,
+    TableWriter,
+    another_header,
+    changed_cell,
+)
 from dpframe.public import public_call
 
 _Path: TypeAlias = str | PathLike[str]
@@ -160,10 +168,19 @@ def read_csv(path: _Path) -> pd.DataFrame:
         frame = _CsvReader(sidecar, opened).parse(place.read_bytes())
         carry(frame, opened)
         look(frame)
-    except (*_BROKEN, CertificateError):
-        what = "header, rows or values, or the certificate beside it, were changed"
-        raise CertificateError(f"{place.name!r} is not what was written: {what}. {_ANEW}") from None
-    return frame
+    except ChangedFileError as error:
+        changed = str(error)
+    except CertificateError:
+        changed = changed_cell(frame, opened)
+    except _BROKEN:
+        changed = _SOMETHING
+    else:
+        return frame
+    rule = f"{place.name!r} is not what was written with the certificate beside it"
+    raise CertificateError(f"{rule}: {changed}. {_ANEW}")
+
+
+_SOMETHING = "header, rows or values were changed"
 
 
 def _check_path(path: _Path) -> Path:
@@ -319,7 +336,10 @@ class _CsvReader(TableReader):
         # half the time of a `StringIO`, which holds four bytes a character
         stream = io.TextIOWrapper(io.BytesIO(lines_alone), "utf-8", newline="")
         lines = csv.reader(iter(stream.readline, ""), strict=True)
-        header = [next(lines) for _ in sidecar.header]
+        try:
+            header = [next(lines) for _ in sidecar.header]
+        except (csv.Error, StopIteration):
+            raise another_header() from None
         self.check_header(header)
         return self.table(header, self._cells(stream, len(sidecar.index) + len(sidecar.dtypes)))
 
@@ -330,30 +350,60 @@ class _CsvReader(TableReader):
         texts = dict.fromkeys({*range(width)} - dtypes.keys(), object)
         if not self.sidecar.rows:
             if stream.read().strip():
-                raise ValueError("another number of rows")
+                raise _other_rows(self.sidecar)
             all_dtypes = {**texts, **dtypes}
             return pd.DataFrame({at: pd.Series(dtype=all_dtypes[at]) for at in range(width)})
         start = stream.tell()
-        found: pd.DataFrame
-        for of_texts in ({}, texts):  # found out by pandas, texts take half the time
+
+        def read(types: Mapping[Any, Any]) -> pd.DataFrame:
             stream.seek(start)
-            found = pd.read_csv(
+            found: pd.DataFrame = pd.read_csv(
                 stream,
                 header=None,
                 names=range(width),
                 index_col=False,
-                dtype={**dtypes, **of_texts},
+                dtype=types,
                 keep_default_na=False,
                 na_values={at: [""] for at in dtypes},
                 skip_blank_lines=False,
                 low_memory=False,
                 **_EXACT,
             )
-            if all(pd.api.types.is_string_dtype(found[at]) for at in texts):
-                break
+            return found
+
+        try:
+            found = read(dtypes)  # found out by pandas, texts take half the time
+            if not all(pd.api.types.is_string_dtype(found[at]) for at in texts):
+                found = read({**dtypes, **texts})
+        except pd.errors.ParserError:
+            raise ChangedFileError("a row has more or fewer values") from None
+        except (TypeError, ValueError, OverflowError):
+            lines = read(dict.fromkeys(range(width), object))
+            raise _no_number(lines, dtypes, len(self.sidecar.index)) from None
         if len(found) != self.sidecar.rows:
-            raise ValueError("another number of rows")
+            raise _other_rows(self.sidecar)
         return found
+
+
+def _other_rows(sidecar: Sidecar) -> ChangedFileError:
+    return ChangedFileError(f"it has more or fewer than {sidecar.rows:,} rows")
+
+
+def _no_number(lines: pd.DataFrame, dtypes: Mapping[int, str], depth: int) -> ChangedFileError:
+    """Say which value is no number where one must be; the first columns are keys."""
+    for at, dtype in dtypes.items():
+        numbers = pd.to_numeric(lines[at], errors="coerce").to_numpy(np.float64)
+        wrong = np.isnan(numbers)
+        if dtype == "int64":
+            wrong |= numbers % 1 != 0
+        else:
+            wrong &= lines[at].notna().to_numpy()
+        if wrong.any():
+            place = f"column {at - depth + 1}" if at >= depth else f"level {at + 1}"
+            value = f"the value in row {wrong.argmax() + 1:,} of {place}"
+            kind = "whole number" if dtype == "int64" else "number"
+            return ChangedFileError(f"{value} is no {kind}")
+    return ChangedFileError("values were changed")
 
 
 _EXACT: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}

@@ -26,7 +26,14 @@ from dpframe.certificates import json_records
 from dpframe.certificates.parts import Zipped
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DPFrameError, QueryError, pip_install
-from dpframe.files.layout import FORMULA, NUMBERS, Sidecar, TableReader, TableWriter
+from dpframe.files.layout import (
+    FORMULA,
+    NUMBERS,
+    ChangedFileError,
+    Sidecar,
+    TableReader,
+    TableWriter,
+)
 from dpframe.public import public_call
 
 _FILE = "an Excel file"
@@ -197,6 +204,9 @@ def read_excel(
             look(frame)
     except DPFrameError:
         raise
+    except ChangedFileError as error:
+        rule = f"{place.name!r} is not what .dp.write_excel writes: {error}"
+        raise CertificateError(f"{rule}. Write it anew from the released frame.") from None
     except Exception:  # a file from anywhere makes its reader raise anything
         what = "sheets, rows, values or certificates were changed"
         rule = f"{place.name!r} is not what .dp.write_excel writes: {what}"
@@ -476,15 +486,15 @@ def _table_of(sheet: Any, kept: _Sheet) -> pd.DataFrame:
     for row in sheet.iter_rows():
         values = [cell.value for cell in row]
         if any(value is not None for value in values[width:]):
-            raise ValueError("another column")
+            raise ChangedFileError("a column was added")
         if any(cell.data_type == "f" for cell in row):
-            raise ValueError("a formula")
+            raise ChangedFileError("a cell is a formula")
         if len(rows) < above + layout.rows:
             rows.append([*values, *[None] * (width - len(values))][:width])
         elif any(value is not None for value in values):
-            raise ValueError("another row")
+            raise ChangedFileError("a row was added")
     if len(rows) < above + layout.rows:
-        raise ValueError("another number of rows")
+        raise ChangedFileError("rows were taken away")
     header = [[*map(_text_of, row)] for row in rows[:above]]
     reader = _ExcelReader(layout, opened)
     reader.check_header(header)

@@ -18,7 +18,7 @@ from dpframe.cells.keys import (
     texts_of_times,
     token,
 )
-from dpframe.cells.locate import CELLS, COLUMNS, ROWS, Place
+from dpframe.cells.locate import CELLS, COLUMNS, ROWS, Place, locate
 from dpframe.cells.record import Opened
 from dpframe.cells.verify import Shown
 from dpframe.certificates import json_records
@@ -35,7 +35,13 @@ NUMBERS: Final = frozenset({"int64", "Int64", "float64", "float32"})
 FORMULA: Final = re.compile(r"'*[=+\-@\t\r]")
 """What a spreadsheet takes for a formula, or for one that was escaped: that is to read back."""
 
+_NEAR = 1e-6  # how far floats of 32 bits may be off as texts, relatively
+
 _GONE = frozenset({"", "NaT"})
+
+
+class ChangedFileError(ValueError):
+    """What of a file is not what was written, in words without a value of it."""
 
 
 class Sidecar(json_records.Record):
@@ -181,6 +187,37 @@ class TableWriter:
         return codes, keys, texts
 
 
+def another_header() -> ChangedFileError:
+    """Make the error about names of levels."""
+    return ChangedFileError("its header was changed")
+
+
+def another_key(level: object) -> ChangedFileError:
+    """Make the error about a key that was not released."""
+    return ChangedFileError(f"a key of level {level!r} was not released")
+
+
+def changed_cell(frame: pd.DataFrame, opened: Opened) -> str:
+    """Say where a table that was read first differs from the record of what was written."""
+    labels_or_keys = "keys or labels were changed"
+    try:
+        located = locate(frame, opened).located
+    except CertificateError:
+        return labels_or_keys
+    for one in located:
+        if one.label is None or (one.rows < 0).any():
+            continue
+        released = opened.columns[one.label].numbers
+        values, missing = one.numbers
+        wanted, gone = released.values[one.rows], released.missing[one.rows]
+        same = np.where(missing | gone, missing == gone, np.isclose(values, wanted, _NEAR, 0))
+        if not same.all():
+            label = frame.columns[one.column]
+            rows = np.arange(len(frame))[one.where]
+            return f"the value in row {rows[same.argmin()] + 1:,} of column {label!r} was changed"
+    return labels_or_keys
+
+
 class TableReader:
     """What reads a table back.
 
@@ -212,7 +249,7 @@ class TableReader:
         depth, width = len(self.sidecar.index), len(self.sidecar.dtypes)
         names = self.written(texts_of(map(label_of, self.sidecar.index)))
         if any(len(line) != depth + width for line in header) or header[-1][:depth] != names:
-            raise ValueError("another header")
+            raise another_header()
 
     def dtypes(self) -> dict[int, str | None]:
         """Return the dtypes of numbers among all columns of the file; `None`: texts."""
@@ -252,7 +289,7 @@ class TableReader:
         frame = pd.DataFrame(columns, index=index, copy=False)
         numbers = [at for at, dtype in enumerate(sidecar.dtypes) if dtype is not None]
         if sum(int(frame[at].count()) for at in numbers) != sidecar.cells:
-            raise ValueError("another number of cells")
+            raise ChangedFileError("values were added, or taken away")
         labels = [
             self._keys(pd.Series(line[depth:], dtype=object), (COLUMNS, number), label_of(name))
             for number, (line, name) in enumerate(zip(header, sidecar.header, strict=True))
@@ -280,7 +317,7 @@ class TableReader:
             if not np.array_equal(keys, texts):  # not in the order that was released
                 found = keys.get_indexer(texts.array)
                 if (found < 0).any():
-                    raise ValueError("another key")
+                    raise another_key(name)
                 keys = keys.take(found)
             return keys.rename(name)
         keys = pd.Index([]) if level is None else self.opened.shown_keys(level)
@@ -294,7 +331,9 @@ class TableReader:
         unique = self.given_back([*known])
         if level is not None:
             places = dict(zip(written, range(len(written)), strict=True))
-            found = np.fromiter(map(places.__getitem__, unique), np.intp, len(unique))
+            found = np.array([places.get(text, -1) for text in unique], np.intp)
+            if (found < 0).any():
+                raise another_key(name)
             return keys.take(found[codes]).rename(name)
         numbered = all(text.isdecimal() and text not in self._labels for text in unique)
         if unique and numbered:

@@ -8,11 +8,13 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import check_place
+from dpframe.cells.keys import are_mixed
 from dpframe.cells.record import ATTRIBUTE, RECORD, Opened
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import look, look_with
+from dpframe.columns import require_arrow
 from dpframe.context import at_the_door
-from dpframe.errors import CertificateError, DPFrameError, pip_install
+from dpframe.errors import CertificateError
 from dpframe.public import public_call
 
 
@@ -56,29 +58,45 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     shown = look(released)
-    written = _bytes_of(_with_text_labels(shown.source), reduced(shown))
+    written = _bytes_of(_with_texts(shown.source), reduced(shown))
     at_the_door(looking=True).place(place).write_bytes(written)
 
 
-def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
-    """Write keys in columns as texts, where Parquet has no others."""
-    labels = table.columns
-    if labels.nlevels > 1 or all(type(label) in (str, int, float) for label in labels):
-        return table
-    return table.set_axis(pd.Index(map(str, labels), dtype=object, name=labels.name), axis=1)
+def _with_texts(table: pd.DataFrame) -> pd.DataFrame:
+    """Write keys as texts where Parquet has no others: in columns, and of several kinds."""
+    made = pd.DataFrame(table).copy(deep=False)
+    made.attrs = {}
+    labels = made.columns
+    if labels.nlevels == 1 and not all(type(label) in (str, int, float) for label in labels):
+        labels = pd.Index([str(label) for label in labels], dtype=object, name=labels.name)
+    made.columns = _texts_of_mixed(labels)
+    made.index = _texts_of_mixed(made.index)
+    for at in range(made.shape[1]):
+        column = made.iloc[:, at]
+        if are_mixed(column):
+            made.isetitem(at, column.map(str, na_action="ignore").array)
+    return made
+
+
+def _texts_of_mixed(keys: pd.Index) -> pd.Index:
+    if not isinstance(keys, pd.MultiIndex):
+        return pd.Index(map(str, keys), dtype=object, name=keys.name) if are_mixed(keys) else keys
+    for at, level in enumerate(keys.levels):
+        if are_mixed(level):
+            keys = keys.set_levels([str(key) for key in level], level=at)
+    return keys
 
 
 def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
     """Return what the file holds, once it is known to read back."""
+    require_arrow("writing Parquet files", ".dp.write_csv needs no extra.")
+    import pyarrow as pa  # comes with an extra
+    from pyarrow.parquet import ParquetWriter
+
     data = io.BytesIO()
-    bare = pd.DataFrame(table).copy(deep=False)
-    bare.attrs = {}
     carried = {ATTRIBUTE: {RECORD: opened.text}}
     try:
-        import pyarrow as pa  # comes with an extra
-        from pyarrow.parquet import ParquetWriter
-
-        made = pa.Table.from_pandas(bare)
+        made = pa.Table.from_pandas(table)
         plain = all(map(_is_of_parquet, made.schema.types))
         # a schema of Arrow is all that is read of what stands beside it, and holds it once more
         about = {**made.schema.metadata, b"PANDAS_ATTRS": json.dumps(carried).encode()}
@@ -90,14 +108,26 @@ def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
         back = pd.read_parquet(data, engine="pyarrow")
         _require_record(back, carried)
         look_with(back, opened)
-    except ImportError:
-        rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
-        raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
     except (ValueError, TypeError, NotImplementedError, CertificateError):
-        rule = "a key or a label of this release does not read back from Parquet as it is"
+        rule = f"{_lost_in_parquet(table)} of this release does not read back from Parquet as it is"
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."
         raise CertificateError(f"{rule}. {way_out}") from None
     return data.getvalue()
+
+
+def _lost_in_parquet(table: pd.DataFrame) -> str:
+    """Name a level whose keys do not read back by themselves; else, it is a label."""
+    for at, name in enumerate(table.index.names):
+        keys = table.index.get_level_values(at).unique()
+        data = io.BytesIO()
+        try:
+            pd.DataFrame({"key": keys}).to_parquet(data, engine="pyarrow")
+            if list(pd.read_parquet(data, engine="pyarrow")["key"]) == list(keys):
+                continue
+        except (ValueError, TypeError, NotImplementedError):
+            pass
+        return f"a key of level {name!r}"
+    return "a key or a label"
 
 
 def _require_record(back: pd.DataFrame, carried: object) -> None:

@@ -646,6 +646,22 @@ def error_of(column: column_parts.ColumnPart) -> np.ndarray:
         return norm(column.deviations.values())
 
 
+def total_half_width(
+    release: Release, column: column_parts.ColumnPart, level: float
+) -> float | None:
+    """Return the least half-width of the noise of counts or sums; `None` of what is no such column.
+
+    Of groups that were found, none is empty.
+    """
+    if not column.form.is_total or isinstance(release.mechanism, ThresholdPart):
+        return None
+    source = release.noise
+    groups = source.drawn_together(release.query.cells)
+    loadings = column.deviations
+    width = half_width(column.noise, loadings, source, groups, level, integer=column.integer)
+    return float(np.min(width, initial=np.inf))
+
+
 def half_width(
     noise: column_parts.NoisePart | None,
     loadings: Mapping[str, float | np.ndarray],

@@ -8,19 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpframe.accessors.private import Scan, scan_parquet
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.context import cached_property
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.sources import source_of
 from dpframe.engines.text_files import open_columns
-from dpframe.errors import (
-    DPFrameError,
-    PlanFileError,
-    TemporaryError,
-    UnknownColumnError,
-    a_type,
-    pip_install,
-)
+from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, UnknownColumnError, a_type
 from dpframe.frozen import frozen
 from dpframe.jobs.plan_toml import Section
 from dpframe.ledger.parts import is_text
@@ -65,6 +58,7 @@ def open_store(section: Section, options: Mapping[str, Any]) -> Any:
     PlanFileError
         If this pyarrow has no such file system, or not with these arguments.
     """
+    require_arrow("opening a store")
     from pyarrow import fs  # slow to import, and not always needed
 
     more = {key: value for key, value in options.items() if key != "type"}
@@ -172,6 +166,7 @@ class Data:
             raise self.error(f"{odd} is not a file.")
         if form == "csv":
             return Scan(open_columns(self.paths, types, self.dialect, optional), **spill)
+        require_arrow("reading Feather files")
         return Scan(source_of(_feather_files(self.paths)), **spill)
 
     def check_typed(self, types: Mapping[str, str | None]) -> None:
@@ -205,9 +200,7 @@ class Data:
             return self.error(f"permission denied: {cause.filename or self._place}.")
         if isinstance(error, FileNotFoundError):
             return self.error("there is no such file.")
-        if isinstance(error, ImportError):
-            reason = f"reading {self.form} files needs pyarrow: {pip_install('parquet')}."
-        elif isinstance(error, DPFrameError):
+        if isinstance(error, DPFrameError):
             reason = str(error)
         elif away:
             reason = f"the store does not answer, or refuses ({a_type(error)})."

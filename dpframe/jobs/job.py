@@ -60,7 +60,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
 }
 SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
-_NO_KEYWORDS = {"kind", "within", "publish", "files", "outputs"}
+_NO_KEYWORDS = {"kind", "within", "mechanism", "publish", "files", "outputs"}
 _YAML = (".yaml", ".yml")
 _ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite
@@ -240,6 +240,16 @@ def _options(section: Section, queries: Section, given: Overrides) -> dict[str, 
     limits = {name: queries.section(name).table.get("within", {}) for name in queries.table}
     within = {(name, out): most for name, own in limits.items() for out, most in own.items()}
     options |= {"within": within} if within else {}
+    sections = {name: queries.section(name) for name in queries.table}
+    named_there = {
+        n: own.table["mechanism"] for n, own in sections.items() if "mechanism" in own.table
+    }
+    if named_there:
+        if "mechanism" in options or len(named_there) < len(sections):
+            way = "name one in every query, or one for all in [release]."
+            first = sections[next(iter(named_there))]
+            raise first.error(f"is of this query alone: {way}", "mechanism")
+        options["mechanism"] = named_there
     named = section.text("name") if given.name is None else given.name
     if named is None:
         way = 'for instance name = "trips {month}", so that no run counts twice'

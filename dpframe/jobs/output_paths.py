@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from dpframe.certificates.json_records import ExcessError, check_json
-from dpframe.errors import DPFrameError, pip_install
+from dpframe.columns import require_arrow
+from dpframe.errors import DPFrameError
 from dpframe.files.csv import read_csv, sidecar_of
 from dpframe.frozen import frozen
 from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
@@ -204,14 +205,12 @@ def _check_parquet(path: Path) -> None:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file, once it is known to take little memory."""
+    require_arrow("reading Parquet files")
     try:
         _check_parquet(path)
         return pd.read_parquet(path)
     except (PermissionError, ExcessError):  # say what is wrong
         raise
-    except ImportError:  # what pandas says of it depends on its version
-        needed = f"reading parquet files needs pyarrow: {pip_install('parquet')}."
-        raise ImportError(needed) from None
     except Exception:  # a file from anywhere makes its reader raise anything
         raise ValueError("it is damaged, or no parquet file of a table.") from None
 

@@ -44,6 +44,7 @@ _SEVERAL = ("aggregate", "margins")
 _KINDS = (*job.QUERIES, *job.SEARCHES)
 _PARTS = [kind for kind in job.QUERIES if kind not in _SEVERAL]
 _LEAST_KINDS = ("count", "sum")  # a choice needs two
+_OF_QUERY = ["within", "mechanism", "publish", "files"]
 _NUMBERED_BINS = ("histogram", "ranges", "quantile")  # between the bounds of their column
 
 
@@ -164,6 +165,7 @@ _ARGUMENTS: dict[str, Any] = {
     "q": float | list[float],
     **dict.fromkeys(("level", "n_weight", "weight"), float),
     "within": _by_column(float),
+    "mechanism": _names(get_args(MechanismName)),
     **dict.fromkeys(("simultaneous", "sampling", "counts", "missing"), bool),
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), int),
     "dtype": _DTYPE | _by_column(_DTYPE),
@@ -212,7 +214,7 @@ _DECLARE = {
 }
 _RELEASE = {
     **dict.fromkeys(AMOUNTS, _AMOUNT),
-    "mechanism": _names(get_args(MechanismName)),
+    "mechanism": _ARGUMENTS["mechanism"],
     "denoise": _names(get_args(DenoiserName)),
     **dict.fromkeys(("name", "note"), str),
     "part": _AMOUNT,
@@ -245,7 +247,7 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
         known.append("outputs")
         parts = [part for part in used if part in _PARTS]
         forms["outputs"] = _by_column(_queries(parts, is_output=True))
-    own = [] if is_output else ["files"] if kind in job.SEARCHES else ["within", "publish", "files"]
+    own = [] if is_output else ["files"] if kind in job.SEARCHES else _OF_QUERY
     keys = ["kind", *known, *own]
     needed = ["kind", *(one.name for one in named if one.default is one.empty)]
     name = f"{kind}_output" if is_output else kind

@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.accessors.private import Scan
-from dpframe.columns import pa
+from dpframe.columns import pa, require_arrow
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
@@ -165,6 +165,7 @@ def open_data(
 
 def _nothing(kinds: Mapping[str, str | None]) -> Scan:
     """Make a frame of columns without rows, where no data are."""
+    require_arrow("a plan without data")
     fields = [(label, type_of(kind)) for label, kind in kinds.items()]
     return Scan(source_of(pa.schema(fields).empty_table()))
 

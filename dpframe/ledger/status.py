@@ -195,9 +195,13 @@ class BudgetStatus:
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
             raise _exceeded(self, f"share={float(amount):.6g}", "share", amount)
-        part = amount / (1 - self.shares)
+        part = self.part_of_rest(amount)
         parts = (part * left.epsilon, part * left.mu_squared)
         return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
+
+    def part_of_rest(self, share: Fraction) -> Fraction:
+        """Return which part of what is left a share is now."""
+        return share / (1 - self.shares)
 
     def part(self, loss: PrivacyLoss) -> float:
         """Part of the budget that a release takes, of the pot with most left; they add up.

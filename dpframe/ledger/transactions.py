@@ -21,7 +21,7 @@ from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.ledger.store import Store, store_at
-from dpframe.privacy.amounts import PrivacyLoss, check_loss
+from dpframe.privacy.amounts import check_loss
 
 
 def refuse_repeated(name: str | None, seen: Chain) -> None:
@@ -91,9 +91,14 @@ def _refuse_recorded(release_id: str, seen: Chain) -> None:
         )
 
 
-def _refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
+def _refuse_outdated(entry: Entry, left: BudgetStatus) -> None:
     """Refuse a share that others made smaller after it was planned."""
-    if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
+    loss, share = entry.loss, left.share(entry.spend.amount)
+    is_too_large = loss.epsilon > share.epsilon or loss.mu_squared > share.mu_squared
+    if loss.epsilon and loss.mu_squared:
+        part = left.part_of_rest(entry.spend.amount)
+        is_too_large = not left.pots.allows_part(loss, part)
+    if is_too_large:
         amount = float(entry.spend.amount)
         why = f"what share={amount:.6g} stands for became less while this release was planned,"
         way = "for another one was charged: nothing was charged. Ask again."
@@ -140,7 +145,7 @@ def charge(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
     _refuse_recorded(entry.release_id, seen)
     left = BudgetStatus.of(seen, entry.part)
     if entry.spend.kind == "share":
-        _refuse_outdated(entry, left.share(entry.spend.amount))
+        _refuse_outdated(entry, left)
     if not left.pots.fits(entry.loss):
         raise refusal(left, entry)
     return seen.with_entry(entry)

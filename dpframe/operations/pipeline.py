@@ -45,9 +45,9 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, SourceFacts
 from dpframe.ledger.status import describe
 from dpframe.privacy.amounts import PrivacyLoss, Spend, below, float_above
-from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
+from dpframe.privacy.together import epsilon_of_loss, mu_of_loss
 from dpframe.queries.tasks import Axis, LabelTask, Task
 from dpframe.sources.manifest import FileId
 
@@ -151,20 +151,20 @@ class Operation(ABC):
         """
         loss = self.loss
         if not loss.mu_squared:
-            pure = {"mu": _mu_of(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
+            pure = {"mu": mu_of_loss(loss), "epsilon": float(loss.epsilon), "delta": 0.0}
             return pure | self._with_extra(0.0) if loss.delta else pure
         delta, ledger = self.spend.delta, self.declaration.ledger
         if delta is None and ledger is not None:
             delta = below(ledger.budget.noise_delta)
         if not delta:
-            return {"mu": loss.mu, "epsilon": None, "delta": None}
+            return {"mu": mu_of_loss(loss), "epsilon": None, "delta": None}
         # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
         # above it
         asked = self.spend.kind == "epsilon"
         given = float(self.spend.amount) if asked else math.inf
         whole = asked and self.spends_all
-        epsilon = given if whole else min(given, gaussian_epsilon(delta, loss.mu))
-        noise = {"mu": loss.mu, "epsilon": epsilon, "delta": delta}
+        epsilon = given if whole else min(given, epsilon_of_loss(delta, loss))
+        noise = {"mu": mu_of_loss(loss), "epsilon": epsilon, "delta": delta}
         apart = loss.delta and self.spend.delta is None
         return noise | self._with_extra(delta) if apart else noise
 
@@ -215,11 +215,6 @@ class Operation(ABC):
         """Say whose data are protected, and under which caps."""
         columns = tuple(map(str, self.declaration.unit_columns))
         return UnitPart(columns, CapsPart(caps.rows, caps.groups, caps.rows_per_group))
-
-
-@lru_cache(maxsize=64)
-def _mu_of(epsilon: Fraction) -> float:
-    return mu_of_pure(epsilon)
 
 
 @lru_cache(maxsize=64)  # what is left takes as long to find as a plan

@@ -7,21 +7,26 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import is_one_of
 from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.checker.check import check_charge
 from dpframe.context import Context, at_the_door, cached_property
 from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
-from dpframe.engines.declared import SINGLE, check_matches, declaration_of
-from dpframe.errors import CalibrationError, DeclarationError, DPFrameError, QueryError
+from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
+from dpframe.errors import CalibrationError, DeclarationError, DPFrameError, QueryError, quote
 from dpframe.frozen import frozen
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import Operation, check_recorded, entry_of, make_release
 from dpframe.operations.select import plan_quantiles
 from dpframe.operations.suggest import plan_suggestion
 from dpframe.operations.tables import PlannedTables, check_aim, plan_tables
-from dpframe.options import NO_AIM, Aim, Usefulness, Within
+from dpframe.options import NO_AIM, Aim, Mechanisms, Usefulness, Within
+from dpframe.plan.designs import candidates
+from dpframe.plan.joining import Joining
+from dpframe.plan.laws import best_mixture
+from dpframe.plan.plan import Plan
 from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
@@ -35,6 +40,8 @@ from dpframe.strategies import MechanismName
 
 _WORTH_TELLING = 0.8
 """Of the error as planned: what leaves more than that is no advice."""
+_WORTH_TWO_LAWS = 1 / 1.15
+"""The same of two laws in one charge: of 120 dicts they left 1 / 1.23 at best."""
 
 
 @frozen(slots=True)
@@ -44,7 +51,7 @@ class PlanRequest:
     queries: Any
     spend: Spend
     part: object
-    mechanism: str
+    mechanism: Mechanisms
     privacy_unit: EachRow | None
     aim: Aim
     denoise: DenoiserName | None = None
@@ -189,7 +196,7 @@ def plan(
     frame: Frame, queries: Request, *,
     epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
     rho: Amount | None = None, share: Amount | None = None, part: object = None,
-    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    mechanism: Mechanisms = "auto", privacy_unit: EachRow | None = None,
     within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
     denoise: DenoiserName | None = None, graph: object = None,
 ) -> ReleasePlan:  # fmt: skip
@@ -233,6 +240,19 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
         ratio = _mean_ratio(other.outlook_table(), planned.table)
         if ratio < _WORTH_TELLING:
             yield f"{ratio:.2f} of the error with {what}"
+    if isinstance(asked.queries, Mapping) and asked.mechanism == "auto" and not asked.aim.within:
+        yield from _advice_on_laws(planned, planned._operation.plan)
+
+
+def _advice_on_laws(planned: ReleasePlan, plan: Plan) -> Iterable[str]:
+    """Yield which mechanisms of two laws in one charge would make errors smaller in all."""
+    asked, declaration = planned._asked, planned._operation.declaration
+    _, queries = check_queries(planned._frame, in_part(declaration, asked.queries))
+    joining = Joining.of(declaration, queries, apart=asked.denoise is not None)
+    mixture = best_mixture(joining, asked.spend, plan)
+    if mixture is not None and mixture.ratio <= _WORTH_TWO_LAWS:
+        most = f"at most {mixture.largest:.2f} for a query"
+        yield f"{mixture.ratio:.2f} of the error ({most}) with mechanism={mixture.mechanisms}"
 
 
 def _mean_ratio(table: pd.DataFrame, other: pd.DataFrame) -> float:
@@ -244,7 +264,7 @@ def _mean_ratio(table: pd.DataFrame, other: pd.DataFrame) -> float:
     return float(np.exp(finite.mean())) if finite.size else 1.0
 
 
-def has_noise(asked: Request, mechanism: str) -> bool:
+def has_noise(asked: Request, mechanism: Mechanisms) -> bool:
     """Whether what is asked are outputs of queries, with noise of which errors are known."""
     match asked:
         case Search():
@@ -260,7 +280,7 @@ def plan_operation(
     declaration: Declaration,
     asked: Request,
     spend: Spend,
-    mechanism: str,
+    mechanism: Mechanisms,
     *,
     aim: Aim = NO_AIM,
     apart: bool = False,
@@ -276,29 +296,47 @@ def plan_operation(
             "rank_error_95 of a quantile for instance.",
             parameter="rows" if aim.within is None else "within",
         )
-    if isinstance(mechanism, str) and mechanism != SELECT:
+    known = _read_mechanism(mechanism, asked)
+    if not is_one_of(known, (SELECT,)):
         _refuse_candidates(asked)
     manifest = engine_for(frame).manifest(frame)
     declaration = declaration.with_truths(manifest.types)
     operation: Operation
     match asked:
         case Discovery():
-            operation = plan_labels(frame, declaration, asked, spend, mechanism)
+            operation = plan_labels(frame, declaration, asked, spend, known)
         case CapSearch() | BoundSearch():
-            operation = plan_suggestion(frame, declaration, asked, spend, mechanism)
-        case Quantile() if mechanism == SELECT:
+            operation = plan_suggestion(frame, declaration, asked, spend, known)
+        case Quantile() if known == SELECT:
             operation = plan_quantiles(frame, declaration, asked, spend)
         case Query(counts_units=True, by=()):
-            operation = plan_tables(frame, declaration, asked, spend, mechanism, aim=aim, look=True)
+            operation = plan_tables(frame, declaration, asked, spend, known, aim=aim, look=True)
         case _:
-            operation = plan_tables(
-                frame, declaration, asked, spend, mechanism, aim=aim, apart=apart
-            )
+            operation = plan_tables(frame, declaration, asked, spend, known, aim=aim, apart=apart)
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
     if manifest.files is not None:  # which are listed again while a release is planned
         manifest = operation.engine.manifest(frame)
     source = check_matches(manifest, declaration, named, operation.axes)
     return replace(operation, source=source, files=manifest.files)
+
+
+def _read_mechanism(mechanism: Any, asked: Any) -> Any:
+    """Check mechanisms that are named by query; where all are the same, it is the one."""
+    if not isinstance(mechanism, Mapping):
+        return mechanism
+    if not isinstance(asked, Mapping):
+        rule = "by query goes with a dict of queries, and one is asked"
+        way = 'Name its mechanism, "gaussian" for instance, or give a dict of queries.'
+        raise CalibrationError.about("mechanism", rule, mechanism, way)
+    if mechanism.keys() != asked.keys():
+        rule = f"must name one for each query, and the queries are {quote(list(asked))}"
+        raise CalibrationError.about("mechanism", rule, mechanism)
+    if any(len(candidates(name)) > 1 for name in mechanism.values()):
+        rule = 'by query must name one for each, and "auto" chooses a law for all of them'
+        way = 'Name "laplace" or "gaussian", as the advice of a plan with "auto" does.'
+        raise CalibrationError.about("mechanism", rule, mechanism, way)
+    same = {*mechanism.values()}
+    return same.pop() if len(same) == 1 else dict(mechanism)
 
 
 def _refuse_candidates(asked: Request) -> None:
@@ -346,7 +384,7 @@ def release(
     frame: Frame, queries: Mapping[str, Query], *,
     epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
     rho: Amount | None = None, share: Amount | None = None, part: object = None,
-    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    mechanism: Mechanisms = "auto", privacy_unit: EachRow | None = None,
     within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
     name: str | None = None, note: str | None = None,
     denoise: DenoiserName | None = None, graph: object = None,
@@ -358,7 +396,7 @@ def release(
     frame: Frame, queries: Request, *,
     epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
     rho: Amount | None = None, share: Amount | None = None, part: object = None,
-    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    mechanism: Mechanisms = "auto", privacy_unit: EachRow | None = None,
     within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
     name: str | None = None, note: str | None = None,
     denoise: DenoiserName | None = None, graph: object = None,

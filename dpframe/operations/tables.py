@@ -34,6 +34,7 @@ from dpframe.options import NO_AIM, Aim, Usefulness, Within
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.designs import NoisyDesign
 from dpframe.plan.joining import Joining, NamedTables
+from dpframe.plan.laws import plan_by_mechanism
 from dpframe.plan.plan import Excess, Plan, plan_joined
 from dpframe.plan.tables import Table, TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
@@ -316,7 +317,7 @@ def plan_tables(
     declaration: Declaration,
     queries: Request,
     spend: Spend,
-    mechanism: str,
+    mechanism: str | Mapping[Any, str],
     *,
     aim: Aim = NO_AIM,
     look: bool = False,
@@ -331,7 +332,10 @@ def plan_tables(
     several = isinstance(queries, Mapping)
     joining = Joining.of(declaration, asked, apart=apart)
     excess = excess_of(aim, joining.all_tables, several=several)
-    plan = plan_joined(joining, spend, mechanism, excess=excess, look=look)
+    if isinstance(mechanism, str):
+        plan = plan_joined(joining, spend, mechanism, excess=excess, look=look)
+    else:
+        plan = plan_by_mechanism(joining, spend, mechanism, excess)
     tables = PlannedTables.of(plan, declaration, engine, several=several, aim=aim)
     engine.check(frame, tables.columns)
     return tables

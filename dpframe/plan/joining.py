@@ -76,6 +76,12 @@ class Joining:
                 tables[name] = _link_margins(tables_of(name, query, declaration), declaration)
         return cls(declaration, queries, tables, apart)
 
+    def only(self, names: Sequence[Hashable]) -> "Joining":
+        """Return some of the queries."""
+        queries = {name: self.queries[name] for name in names}
+        tables = {name: self.tables[name] for name in names}
+        return Joining(self.declaration, queries, tables, self.apart)
+
     @property
     def all_tables(self) -> NamedTables:
         """The tables of all queries."""

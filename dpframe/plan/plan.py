@@ -154,10 +154,10 @@ def plan_joined(
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
     is_free = mechanism == "auto"
-    planning = _Planning(joining, spend, sparing or allowance, excess, is_free=is_free)
-    shared: list[_Sharing] = []
+    planning = Planning(joining, spend, sparing or allowance, excess, is_free=is_free)
+    shared: list[Sharing] = []
     refusals: list[DPFrameError] = []
-    for own in _of_one_law(names, spend):
+    for own in names_by_law(names, spend):
         try:
             sharing = planning.share(own)
         except CalibrationError as error:  # another law may still do
@@ -174,7 +174,7 @@ def plan_joined(
     return _best_look(shared).plan()
 
 
-def _of_one_law(names: Sequence[str], spend: Spend) -> list[list[str]]:
+def names_by_law(names: Sequence[str], spend: Spend) -> list[list[str]]:
     """Group the names of mechanisms whose noise adds up in one way."""
     by_norm: dict[int, list[str]] = {}
     for name in names:
@@ -206,7 +206,7 @@ def that_fit(plans: Sequence[_Costly], declaration: Declaration) -> Sequence[_Co
     return [plan for plan in plans if fits[plan.loss]] or plans
 
 
-def _best_law(shared: Sequence["_Sharing"]) -> "_Sharing":
+def _best_law(shared: Sequence["Sharing"]) -> "Sharing":
     """Return the best of those in which no query errs more than alone, with one law for all."""
     if shared[0].planning.excess is not None:
         return min(shared, key=lambda one: one.score(one.chosen))
@@ -215,7 +215,7 @@ def _best_law(shared: Sequence["_Sharing"]) -> "_Sharing":
     return min(safe, key=lambda one: one.score(one.chosen))
 
 
-def _best_look(shared: Sequence["_Sharing"]) -> "_Sharing":
+def _best_look(shared: Sequence["Sharing"]) -> "Sharing":
     """Return the best one with pure noise, unless another one has less than half its error."""
     best, *others = sorted(shared, key=lambda one: one.score(one.chosen))
     if not best.law.needs_delta or not others:
@@ -268,7 +268,7 @@ def _ratio(error: float, alone: float) -> float:
 
 
 @frozen(eq=False)
-class _Planning:
+class Planning:
     """What is planned for one law of noise after the other."""
 
     joining: Joining
@@ -277,7 +277,7 @@ class _Planning:
     excess: Excess | None
     is_free: bool
 
-    def share(self, names: Sequence[str]) -> "_Sharing | None":
+    def share(self, names: Sequence[str]) -> "Sharing | None":
         """Plan with noise of one law; `None` where it has no allowance.
 
         Raises
@@ -288,13 +288,13 @@ class _Planning:
         allowed = movement_allowed(MECHANISMS[names[0]], self.spend, self.allowance)
         if not allowed:
             return None
-        sharing = _Sharing(self, names, allowed)
+        sharing = Sharing(self, names, allowed)
         if self.spend.kind == "rho" and [*names] == ["laplace"]:
             sharing = self._by_its_law(sharing)
         _ = sharing.chosen
         return sharing
 
-    def _by_its_law(self, sharing: "_Sharing") -> "_Sharing":
+    def _by_its_law(self, sharing: "Sharing") -> "Sharing":
         """Allow Laplace noise the epsilon at which its own law costs a rho, which is larger."""
         steps = float(sharing.allowed) * sharing.narrowest
         if not 1 < steps < math.inf:
@@ -305,10 +305,10 @@ class _Planning:
 
 
 @frozen(eq=False)
-class _Sharing:
+class Sharing:
     """Queries that share what is allowed for noise of one law."""
 
-    planning: _Planning
+    planning: Planning
     names: Sequence[str]
     allowed: Fraction
 
@@ -356,7 +356,7 @@ class _Sharing:
         return {name: self._best(own, Fraction(1)) for name, own in tables.items()}
 
     @cached_property
-    def free(self) -> Mapping[Hashable, _Measured]:
+    def free(self) -> dict[Hashable, _Measured]:
         """Queries that nothing moves, which need no noise."""
         return {name: one for name, one in self._with_all.items() if not any(one.noisy.scales)}
 
@@ -371,7 +371,7 @@ class _Sharing:
         return {name: weight / whole for name, weight in weights.items()}
 
     @cached_property
-    def alone(self) -> Mapping[Hashable, _Measured]:
+    def alone(self) -> dict[Hashable, _Measured]:
         """Each of these queries, measured on its own."""
         if len(self.parts) == 1:
             return {name: self._with_all[name] for name in self.parts}
@@ -423,12 +423,7 @@ class _Sharing:
     def _too_much(self, used: Fraction, others: Sequence[_Measured]) -> CalibrationError:
         """Say how much the errors that are wanted need."""
         amount = self._needed(float(used))
-        kind, given = self.planning.spend.kind, float(self.planning.spend.amount)
-        wrong = f"the errors that are wanted need {kind}={amount:.4g}, and {given:.4g} is given."
-        way = "Spend as much, or a little more for the others" if others else "Spend as much"
-        return CalibrationError(
-            f"{wrong} {way}, or allow larger errors.", parameter="within", value=amount
-        )
+        return too_much_wanted(self.planning.spend, amount, others=bool(others))
 
     def _needed(self, times: float) -> float:
         """Return how much to spend for so many times what is allowed."""
@@ -514,8 +509,17 @@ class _Sharing:
         return CalibrationError(reason, parameter="mechanism", value=self.names[0])
 
 
+def too_much_wanted(spend: Spend, amount: float, *, others: bool) -> CalibrationError:
+    """Say how much the errors that are wanted need, beside other queries or alone."""
+    given = float(spend.amount)
+    wrong = f"the errors that are wanted need {spend.kind}={amount:.4g}, and {given:.4g} is given."
+    way = "Spend as much, or a little more for the others" if others else "Spend as much"
+    text = f"{wrong} {way}, or allow larger errors."
+    return CalibrationError(text, parameter="within", value=amount)
+
+
 _LEAST, _MOST = 2.0**-60, 2.0**60  # numbers between which a search stays
-_NEAR = 1e-6  # how much more than the least part is taken
+NEAR = 1e-6  # how much more than the least part is taken
 
 
 def smallest(reaches: Callable[[float], bool]) -> float | None:
@@ -530,7 +534,7 @@ def smallest(reaches: Callable[[float], bool]) -> float | None:
         low, high = low / 4, low
         if low < _LEAST:
             return high
-    while high > low * (1 + _NEAR):
+    while high > low * (1 + NEAR):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high

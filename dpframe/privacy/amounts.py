@@ -24,9 +24,12 @@ Amount: TypeAlias = float | Fraction | Decimal | str
 WRITTEN = 10**4000
 """Python writes whole numbers below it as texts, and none of more than 4,300 digits."""
 
-_SIMPLE_DENOMINATOR = 10**6  # a float near such a fraction is one
-_LONGEST = 100  # characters of a text
-_MOST_BITS = 10_000  # of a fraction; Python writes no longer integers
+# a float near such a fraction is one
+_SIMPLE_DENOMINATOR = 10**6
+# characters of a text
+_LONGEST = 100
+# of a fraction; Python writes no longer integers
+_MOST_BITS = 10_000
 _WRITTEN = re.compile(
     r"\s*(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?|[+-]?\d+\s*/\s*\d+)\s*",
     re.ASCII | re.IGNORECASE,
@@ -81,7 +84,8 @@ def exact(value: float | Fraction) -> Fraction:
     return value if isinstance(value, Fraction) else _simplest(float(value))
 
 
-@lru_cache(maxsize=1024)  # a release asks several times for each of its amounts
+# a release asks several times for each of its amounts
+@lru_cache(maxsize=1024)
 def _simplest(number: float) -> Fraction:
     simple = Fraction(number).limit_denominator(_SIMPLE_DENOMINATOR)
     return simple if float(simple) == number else Fraction(repr(number))
@@ -120,12 +124,12 @@ def float_above(value: Fraction) -> float:
     return round_up(float(value), lambda number: Fraction(number) >= value)
 
 
-def is_above(one: Fraction, other: Fraction) -> bool:
+def is_above(first: Fraction, second: Fraction) -> bool:
     """Compare as fractions do, without looking whether they are some: much faster."""
-    return one.numerator * other.denominator > other.numerator * one.denominator
+    return first.numerator * second.denominator > second.numerator * first.denominator
 
 
-def read_amount(name: str, given: object) -> float | Fraction:
+def read_amount(name: str, value: object) -> float | Fraction:
     """Read an amount, exactly where it is a fraction or a text; one beyond all floats is infinite.
 
     Raises
@@ -140,20 +144,20 @@ def read_amount(name: str, given: object) -> float | Fraction:
     (Fraction(1, 12), Fraction(1, 4))
     """
     number: float | Fraction
-    if isinstance(given, str) or (isinstance(given, Decimal) and given.is_finite()):
-        number = _read_number(name, str(given))
+    if isinstance(value, str) or (isinstance(value, Decimal) and value.is_finite()):
+        number = _read_number(name, str(value))
     else:
         try:
-            number = as_number(given)
+            number = as_number(value)
         except (TypeError, ValueError):
-            raise _no_amount(name, given) from None
+            raise _no_amount(name, value) from None
     try:
         rounded = float(number)
     except OverflowError:
         return math.inf
     if number and not rounded:
         rule = "must be 0 or at least 5e-324, the smallest float"
-        raise CalibrationError.about(name, rule, given)
+        raise CalibrationError.about(name, rule, value)
     if isinstance(number, Fraction) and number.denominator.bit_length() > _MOST_BITS:
         rule = f"must be a fraction of at most {_MOST_BITS:,} bits"
         raise CalibrationError.about(name, rule, number, "Give a float.")
@@ -171,11 +175,11 @@ def _read_number(name: str, text: str) -> Fraction:
     raise _no_amount(name, text)
 
 
-def _no_amount(name: str, given: object) -> CalibrationError:
+def _no_amount(name: str, value: object) -> CalibrationError:
     such = f'must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} characters'
-    percent = re.fullmatch(r"\s*(\d{1,2})\s*%\s*", given) if isinstance(given, str) else None
-    way = f"Did you mean {int(percent[1]) / _PERCENT:g}?" if percent else ""
-    return CalibrationError.about(name, f"{such} and three digits of exponent", given, way)
+    percent = re.fullmatch(r"\s*(\d{1,2})\s*%\s*", value) if isinstance(value, str) else None
+    hint = f"Did you mean {int(percent[1]) / _PERCENT:g}?" if percent else ""
+    return CalibrationError.about(name, f"{such} and three digits of exponent", value, hint)
 
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
@@ -184,10 +188,13 @@ SpendKind = Literal["epsilon", "mu", "rho", "share"]
 AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
 """The keywords that say how much to spend."""
 
-_PERCENT = 100  # a share above 1 may be meant so
-_FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
+# a share above 1 may be meant so
+_PERCENT = 100
+# from here on tanh(epsilon / 2) is 1 to any float
+_FAR = 100
 _TINY = Fraction(1, 2**1074)
-_SMALL, _SLACK = Fraction(1, 2**7), 2.0**-47  # some dozens of roundings of parts of an epsilon
+# some dozens of roundings of parts of an epsilon
+_SMALL, _SLACK = Fraction(1, 2**7), 2.0**-47
 
 
 def check_epsilon(value: object) -> Fraction:
@@ -214,8 +221,8 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
         rule = "must be in (0, 1]" if name == "share" else "must be a finite number > 0"
         percent = name == "share" and 1 < number <= _PERCENT
-        way = f"Did you mean {float(number) / _PERCENT:g}?" if percent else ""
-        raise CalibrationError.about(name, rule, value, way)
+        hint = f"Did you mean {float(number) / _PERCENT:g}?" if percent else ""
+        raise CalibrationError.about(name, rule, value, hint)
     return exact(number)
 
 
@@ -300,13 +307,13 @@ class Spend:
         CalibrationError
             If none or several ways of spending are given, or a value is out of range.
         """
-        given: dict[Any, Any] = {kind: one for kind, one in amounts.items() if one is not None}
-        delta = given.pop("delta", None)
-        if len(given) != 1:
-            named = ", ".join(f"{k}={quote(v)}" for k, v in given.items()) or "none"
+        named: dict[Any, Any] = {k: amount for k, amount in amounts.items() if amount is not None}
+        delta = named.pop("delta", None)
+        if len(named) != 1:
+            listed = ", ".join(f"{k}={quote(v)}" for k, v in named.items()) or "none"
             rule = "say how much to spend in exactly one way, epsilon=, mu=, rho= or share="
-            raise CalibrationError(f"{rule}; got {named}.", parameter="epsilon")
-        ((kind, value),) = given.items()
+            raise CalibrationError(f"{rule}; got {listed}.", parameter="epsilon")
+        ((kind, value),) = named.items()
         if kind == "epsilon":
             checked = None if delta is None else check_delta(delta)
             return cls(kind, check_epsilon(value), checked)
@@ -378,14 +385,14 @@ class PrivacyLoss:
         return rho if Fraction(rho) >= total else math.nextafter(rho, math.inf)
 
 
-def check_loss(given: object) -> PrivacyLoss:
+def check_loss(loss: object) -> PrivacyLoss:
     """Validate a loss: exact parts, none of which would give something back."""
-    if not isinstance(given, PrivacyLoss):
-        raise CalibrationError.about("loss", "must be a dpframe.privacy.amounts.PrivacyLoss", given)
-    if not all(isinstance(part, Fraction) and part >= 0 for part in given.parts):
+    if not isinstance(loss, PrivacyLoss):
+        raise CalibrationError.about("loss", "must be a dpframe.privacy.amounts.PrivacyLoss", loss)
+    if not all(isinstance(part, Fraction) and part >= 0 for part in loss.parts):
         rule = "must have exact fractions >= 0, for what is spent is never given back"
-        raise CalibrationError.about("loss", rule, given)
-    return given
+        raise CalibrationError.about("loss", rule, loss)
+    return loss
 
 
 @lru_cache(maxsize=1024)
@@ -481,12 +488,14 @@ def rho_of_laplace(epsilon: Fraction, step: float) -> Fraction:
     [0.462117, 0.368932, 0.36788]
     """
     of_any = rho_of_pure(epsilon)
-    if not _SMALL < epsilon < _FAR:  # there it is next to the same, or floats would lose it
+    # there it is next to the same, or floats would lose it
+    if not _SMALL < epsilon < _FAR:
         return of_any
     number = float(epsilon)
-    inverse = 2 * math.exp(-step) / -math.expm1(-2 * step)  # no overflow
-    found = number + step * inverse * math.expm1(-number)
-    return min(of_any, Fraction(found + _SLACK * number))
+    # no overflow
+    inverse = 2 * math.exp(-step) / -math.expm1(-2 * step)
+    rho = number + step * inverse * math.expm1(-number)
+    return min(of_any, Fraction(rho + _SLACK * number))
 
 
 def root_below(square: Fraction) -> float:

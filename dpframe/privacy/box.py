@@ -56,15 +56,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpframe.context import Context
+from dpframe.privacy import half_widths
 from dpframe.privacy.gaussian import GAUSSIAN
-from dpframe.privacy.half_widths import (
-    LEAST_MISSED,
-    ROUNDING,
-    SPARED,
-    rounded_width,
-    solve_sum,
-    solve_tails,
-)
 from dpframe.privacy.laplace import LAPLACE, LAPLACE_CURVE
 from dpframe.privacy.law import Law, PureLaw
 from dpframe.privacy.noise import (
@@ -86,12 +79,18 @@ from dpframe.privacy.noise import (
 )
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 
-_BLOCK = 1 << 16  # coordinates of a block: few calls, and their sums stay in the cache
-_SPARE = 20  # one draw more for so many: 3 % are rejected
-_FEW = 16  # so many words are compared faster than sorted; ranks add up to less than 256
-_MANY = 100  # so many words of 32 bits are too often tied
-_ERROR = 2.0**-50  # twice a bound on the relative error of a product
-_LOW_MASK = (1 << LOW_BITS) - 1  # the low bits of a word
+# coordinates of a block: few calls, and their sums stay in the cache
+_BLOCK = 1 << 16
+# one draw more for so many: 3 % are rejected
+_SPARE = 20
+# so many words are compared faster than sorted; ranks add up to less than 256
+_FEW = 16
+# so many words of 32 bits are too often tied
+_MANY = 100
+# twice a bound on the relative error of a product
+_ERROR = 2.0**-50
+# the low bits of a word
+_LOW_MASK = (1 << LOW_BITS) - 1
 
 
 def box_noise(scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
@@ -151,7 +150,8 @@ def _draw(scales: np.ndarray, size: int, context: Context) -> np.ndarray:
     """Draw the noise of cells, one a column, in blocks."""
     out = np.empty((scales.size, size), np.int64)
     cells = max(1, _BLOCK // scales.size)
-    with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
+    # infinite and NaN heights, underflow, wrapping: all intended
+    with np.errstate(all="ignore"):
         for start in range(0, size, cells):
             _draw_block(scales, out[:, start : start + cells], context)
     return out
@@ -167,13 +167,14 @@ def _draw_block(scales: np.ndarray, out: np.ndarray, context: Context) -> None:
     left, product = round_halves(sizes, high.take(places), low.take(places), out)
     margin = _ERROR * product.max(axis=1, keepdims=True) + sizes * members * 2.0**-KNOWN_BITS
     doubtful: dict[int, list[int]] = {}
-    (unclear,) = (np.abs(left, out=left) > 0.5 - margin).ravel().nonzero()  # flat: found faster
+    # flat: found faster
+    (unclear,) = (np.abs(left, out=left) > 0.5 - margin).ravel().nonzero()
     for place in unclear.tolist():
         doubtful.setdefault(place % cells, []).append(place // cells)
     for cell, rows in doubtful.items():
         parts = [drawn.interval(place) for place in range(cell, out.size, cells)]
-        asked = [(float(scales[k]), int(places[k, cell]) // cells) for k in rows]
-        out[rows, cell] = _round_exactly(asked, parts)
+        unclear_here = [(float(scales[k]), int(places[k, cell]) // cells) for k in rows]
+        out[rows, cell] = _round_exactly(unclear_here, parts)
     sign = drawn.sign.reshape(out.shape)
     out ^= sign
     out -= sign
@@ -210,8 +211,8 @@ class _Exponentials(NamedTuple):
 
     def interval(self, place: int) -> Interval:
         """All that is known of one of them."""
-        known = int(self.high[place]) << LOW_BITS | int(self.low[place])
-        return self.refined.get(place) or Interval(known, KNOWN_BITS, self.context)
+        start = int(self.high[place]) << LOW_BITS | int(self.low[place])
+        return self.refined.get(place) or Interval(start, KNOWN_BITS, self.context)
 
 
 def _exponentials(size: int, context: Context) -> _Exponentials:
@@ -226,8 +227,8 @@ def _exponentials(size: int, context: Context) -> _Exponentials:
         sign[i] = -1 if drawn.start < 0 else 0
         size_of_z = Interval(drawn.start ^ int(sign[i]), drawn.bits, context)
         refined[i] = size_of_z.known_to(KNOWN_BITS)
-        known = refined[i].start >> refined[i].bits - KNOWN_BITS
-        high[i], low[i] = known >> LOW_BITS, known & _LOW_MASK
+        top = refined[i].start >> refined[i].bits - KNOWN_BITS
+        high[i], low[i] = top >> LOW_BITS, top & _LOW_MASK
     return _fill_rejected(_Exponentials(high, low, sign, refined, context), rejected, size)
 
 
@@ -241,14 +242,14 @@ def _fill_rejected(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Ex
     parts = (drawn.high, drawn.low, drawn.sign)
     for part in parts:
         part[filled] = part[spare]
-    refined = {i: known for i, known in drawn.refined.items() if i < size}
+    refined = {i: interval for i, interval in drawn.refined.items() if i < size}
     for i in drawn.refined.keys() - refined.keys():
         refined |= {int(to): drawn.refined[i] for to in filled[spare == i]}
     if again.size:
         more = _exponentials(again.size, drawn.context)
         for part, other in zip(parts, more[:3], strict=True):
             part[again] = other
-        refined |= {int(again[i]): known for i, known in more.refined.items()}
+        refined |= {int(again[i]): interval for i, interval in more.refined.items()}
     high, low, sign = (part[:size] for part in parts)
     return _Exponentials(high, low, sign, refined, drawn.context)
 
@@ -296,40 +297,53 @@ def _settle_ties(
     return ranks
 
 
-def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]) -> list[int]:
+def _round_exactly(pairs: Sequence[tuple[float, int]], parts: Sequence[Interval]) -> list[int]:
     """Round coordinates of one cell, modulo 2**64, on as many bits of its parts as it takes.
 
     Each is a scale times the sum of the first parts, those up to a position.
     """
-    found: dict[int, int] = {}
+    integers: dict[int, int] = {}
     bits = KNOWN_BITS
     while True:
         parts = [part.known_to(bits) for part in parts]
         sums = list(accumulate(part.start >> part.bits - bits for part in parts))
-        for i, (scale, last) in enumerate(asked):
-            if i not in found:
+        for i, (scale, last) in enumerate(pairs):
+            if i not in integers:
                 total = Interval(sums[last], bits, parts[0].context)
                 size = whole_part(scale, total, last + 1, half(scale, bits))
                 if size is not None:
-                    found[i] = wrap_integer(size)
-        if len(found) == len(asked):
-            return [found[i] for i in range(len(asked))]
+                    integers[i] = wrap_integer(size)
+        if len(integers) == len(pairs):
+            return [integers[i] for i in range(len(pairs))]
         bits += WORD
 
 
-_NODES = 257  # of a table of tails, evenly spread
-_BETWEEN = 1.0001  # what the largest of so many may miss between them
-_HIGH, _SMALL = 0.93, 10  # a level, and members of a group: between them errors are less
-_VAST = 1e100  # tails are 0 long before, and products stay finite
-_RELATIVE = 1e-14  # of a variance, what the last digits are
-_FEW_TERMS = 32  # of a tail that is added up; SciPy takes 80 ms to import
-_LEAST_TAIL = 1e-300  # in place of 0
-_TAIL_NODES = 193  # of tails of sums of uniform variables
-_LONGEST = 20_000  # terms of such a tail; more of them take too long
-_LARGEST_LOG = 50.0  # of a number of terms
-_FEWEST_TERMS = 3  # of fewer, tables know the half-width
-_QUARTERS = 4  # of the largest term, between which the half-width of repeated ones is a line
-_MOST_REPEATED = 32  # terms: 121 half-widths, in a tenth of a second
+# of a table of tails, evenly spread
+_NODES = 257
+# what the largest of so many may miss between them
+_BETWEEN = 1.0001
+# a level, and members of a group: between them errors are less
+_HIGH, _SMALL = 0.93, 10
+# tails are 0 long before, and products stay finite
+_VAST = 1e100
+# of a variance, what the last digits are
+_RELATIVE = 1e-14
+# of a tail that is added up; SciPy takes 80 ms to import
+_FEW_TERMS = 32
+# in place of 0
+_LEAST_TAIL = 1e-300
+# of tails of sums of uniform variables
+_TAIL_NODES = 193
+# terms of such a tail; more of them take too long
+_LONGEST = 20_000
+# of a number of terms
+_LARGEST_LOG = 50.0
+# of fewer, tables know the half-width
+_FEWEST_TERMS = 3
+# of the largest term, between which the half-width of repeated ones is a line
+_QUARTERS = 4
+# terms: 121 half-widths, in a tenth of a second
+_MOST_REPEATED = 32
 
 _Size = TypeVar("_Size", float, np.ndarray)
 
@@ -365,7 +379,8 @@ def beyond(x: float | np.ndarray, members: int) -> np.ndarray:
             total += (1 - k / members) * term
             term = term * x / (k + 1)
         return total
-    from scipy import special  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from scipy import special
 
     tail: np.ndarray = np.asarray(special.gammaincc(members, x))
     if members > 1:
@@ -373,7 +388,8 @@ def beyond(x: float | np.ndarray, members: int) -> np.ndarray:
     return tail
 
 
-@lru_cache(1024)  # plans, their tables and previews ask for the same
+# plans, their tables and previews ask for the same
+@lru_cache(1024)
 def box_deviation(scale: float, members: int) -> float:
     """Return the standard deviation of a rounded coordinate, for a scale above 0 and D >= 2.
 
@@ -385,7 +401,8 @@ def box_deviation(scale: float, members: int) -> float:
     variance = spread(members) * scale**2
     if not _is_wide(scale, members):
         k = np.arange(1, math.ceil(scale * _farthest(members)) + 2)
-        with np.errstate(over="ignore"):  # tails of nearly no noise are 0
+        # tails of nearly no noise are 0
+        with np.errstate(over="ignore"):
             return math.sqrt(float(np.sum((2 * k - 1) * beyond((k - 0.5) / scale, members))))
     return math.sqrt(variance + 1 / 12)
 
@@ -395,8 +412,8 @@ def _is_wide(scale: float, members: int) -> bool:
     t = 2 * math.pi * scale
     size = math.exp(-members / 2 * math.log1p(t * t)) / t
     slope = (size / members + size / math.sqrt(1 + t * t) * t) / t
-    rest = 2 * (size / members / math.pi**2 + 2 * scale * slope / math.pi)
-    return rest < _RELATIVE * spread(members) * scale**2
+    beside = 2 * (size / members / math.pi**2 + 2 * scale * slope / math.pi)
+    return beside < _RELATIVE * spread(members) * scale**2
 
 
 def _farthest(members: int) -> float:
@@ -412,7 +429,7 @@ def _half_widths(members: int, level: float) -> np.ndarray:
     def tails(t: np.ndarray) -> np.ndarray:
         return np.concatenate([beyond(t[:1], members), pair_beyond(t[1:], ratios[1:], members)])
 
-    return solve_tails(tails, (1 + ratios) * _farthest(members), level)
+    return half_widths.solve_tails(tails, (1 + ratios) * _farthest(members), level)
 
 
 def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: float) -> np.ndarray:
@@ -451,7 +468,8 @@ def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: flo
     if not len(table):
         return of_two
     times = np.divide(total, largest, out=np.zeros_like(total), where=largest > 0)
-    more = np.maximum(times / terms, 1.0)  # a half-width is a norm: no more than in proportion
+    # a half-width is a norm: no more than in proportion
+    more = np.maximum(times / terms, 1.0)
     return np.asarray(np.fmin(of_two, largest * more * np.interp(times, _times(terms), table)))
 
 
@@ -473,8 +491,8 @@ def _repeated_half_widths(terms: int, members: int, level: float) -> np.ndarray:
     """
     widths = []
     for times in _times(terms).tolist():
-        whole = int(times)
-        parts = (1.0,) * whole + ((times - whole,) if times > whole else ())
+        full = int(times)
+        parts = (1.0,) * full + ((times - full,) if times > full else ())
         if not is_box_quick(parts, level):
             return np.zeros(0)
         widths.append(box_half_width(parts, members, level))
@@ -519,7 +537,8 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
     Given R, it is the tail of a trapezoid: with a flat top on |t| < (1 - r) R, and 0 from (1 + r) R
     on.
     """
-    from scipy import special  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from scipy import special
 
     def moments(x: np.ndarray) -> list[np.ndarray]:
         """E[R^-k; R > x] for k = 0, 1, 2."""
@@ -534,21 +553,21 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
     outer = t / (1 + ratio)
     inner = np.divide(t, 1 - ratio, out=np.full(np.shape(ratio), _VAST), where=ratio < 1)
     beyond_inner = moments(inner)
-    whole, once, twice = map(np.subtract, moments(outer), beyond_inner)
+    always, once, twice = map(np.subtract, moments(outer), beyond_inner)
     flat = beyond_inner[0] - t * beyond_inner[1]
-    slope = (1 + ratio) ** 2 * whole - 2 * (1 + ratio) * t * once + t * t * twice
+    slope = (1 + ratio) ** 2 * always - 2 * (1 + ratio) * t * once + t * t * twice
     return np.asarray(flat + slope / (4 * ratio))
 
 
 def is_box_quick(parts: tuple[float, ...], level: float) -> bool:
     """Whether `box_half_width` takes no long time: parts are alike, the level not next to 1."""
-    return 1 - level >= LEAST_MISSED and _terms_of(parts, level)[2] <= _LONGEST
+    return 1 - level >= half_widths.LEAST_MISSED and _terms_of(parts, level)[2] <= _LONGEST
 
 
 def _terms_of(parts: tuple[float, ...], level: float) -> tuple[np.ndarray, float, int]:
     """Return falling parts of the largest one, how far they lead, and how many terms it takes."""
     a = np.sort(parts)[::-1] / max(parts)
-    spared = SPARED * (1 - level)
+    spared = half_widths.SPARED * (1 - level)
     # E e^(b U) = sinh(b) / b is at most e^(b^2 / 6), as of a normal variable of the same variance
     far = min(float(a.sum()), math.sqrt(2 / 3 * (a @ a) * math.log(2 / spared)))
     return a, far, _cut(2 * far / (2 * math.pi * a), spared)
@@ -572,31 +591,34 @@ def box_half_width(parts: tuple[float, ...], members: int, level: float) -> floa
     >>> round(box_half_width((1.0, 1.0, 1.0), 4, 0.95), 2)
     11.34
     """
-    from scipy import special  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from scipy import special
 
     missed, largest = 1 - level, max(parts)
     a, far, last = _terms_of(parts, level)
-    spared, period = SPARED * missed, 2 * far
+    spared, period = half_widths.SPARED * missed, 2 * far
     x = far * np.linspace(0, 1, _TAIL_NODES)
-    tails = np.minimum(1 - _within(x, a, period, last) + 2 * spared + ROUNDING, 1)
+    tails = np.minimum(1 - _within(x, a, period, last) + 2 * spared + half_widths.ROUNDING, 1)
     tails[0] = 1.0
     slopes = np.diff(tails) / np.diff(x)
     starts = tails[:-1] - slopes * x[:-1]
 
     logs = special.gammaln(members + 1)
 
-    def excess(t: float) -> float:  # the logarithm of a tail is nearly a line
+    # the logarithm of a tail is nearly a line
+    def excess(t: float) -> float:
         with np.errstate(all="ignore"):
             ends = t / x
             term = np.exp(members * np.log(ends) - ends - logs)
         below = special.gammainc(members, ends)
-        below_next = below - np.where(ends < _VAST, term, 0.0)  # of members + 1
-        whole, once = -np.diff(below_next), -np.diff(below) * t / members
-        tail = float(starts @ whole + slopes @ once + tails[-1] * below_next[-1])
+        # of members + 1
+        below_next = below - np.where(ends < _VAST, term, 0.0)
+        always, once = -np.diff(below_next), -np.diff(below) * t / members
+        tail = float(starts @ always + slopes @ once + tails[-1] * below_next[-1])
         return math.log(max(tail, _LEAST_TAIL) / missed)
 
     most = far * _farthest(members)
-    return solve_sum(excess, most, -math.log(missed)) * largest
+    return half_widths.solve_sum(excess, most, -math.log(missed)) * largest
 
 
 def _cut(ratios: np.ndarray, spared: float) -> int:
@@ -609,12 +631,12 @@ def _cut(ratios: np.ndarray, spared: float) -> int:
 def _within(x: np.ndarray, a: np.ndarray, period: float, last: int) -> np.ndarray:
     """Return the sum over m <= M for `P(|sum_j a_j U_j| <= x)`."""
     m = np.arange(1, last + 1)
-    found = 2 / (math.pi * m)
+    weights = 2 / (math.pi * m)
     for part in a:
-        found = found * np.sinc(2 * m * part / period)
-    heard = np.abs(found) > ROUNDING / last
+        weights = weights * np.sinc(2 * m * part / period)
+    heard = np.abs(weights) > half_widths.ROUNDING / last
     at = 2 * math.pi * m[heard] / period
-    sums: np.ndarray = 2 * x / period + np.sin(np.outer(x, at)) @ found[heard]
+    sums: np.ndarray = 2 * x / period + np.sin(np.outer(x, at)) @ weights[heard]
     return sums
 
 
@@ -624,7 +646,7 @@ SHARES_AT = np.linspace(0, 1, 41) ** 2
 
 @lru_cache(64)
 def box_shares(
-    cells: int, own: tuple[float, ...], common: tuple[float, ...], members: int, level: float
+    cells: int, apart: tuple[float, ...], common: tuple[float, ...], members: int, level: float
 ) -> np.ndarray:
     """Return half-widths for `(1 - u) x_i - u sum_j x_j` of cells of one box, at some u.
 
@@ -634,7 +656,7 @@ def box_shares(
     ----------
     cells
         Number of cells of the total.
-    own, common
+    apart, common
         What the coordinates of each cell add to it, and those that all cells share, at scale 1.
     members
         How many coordinates are drawn together.
@@ -643,9 +665,9 @@ def box_shares(
     """
     widths = []
     for u in SHARES_AT.tolist():
-        alone = [abs(1 - 2 * u) * part for part in own]
+        alone = [abs(1 - 2 * u) * part for part in apart]
         alone += [abs(1 - u - cells * u) * part for part in common]
-        beside = [u * part for part in own for _ in range(cells - 1)]
+        beside = [u * part for part in apart for _ in range(cells - 1)]
         parts = sorted(part for part in (*alone, *beside) if part > 0)
         scale = parts[-1]
         relative = tuple(part / scale for part in parts)
@@ -711,7 +733,7 @@ class Box(PureLaw):
             if is_box_quick(relative, level):
                 width = box_half_width(relative, members, level) * float(parts[-1])
                 rounding = sum(float(step.sum()) for _, step in steps) / 2
-                return width + rounding + rounded_width(roundings, level)
+                return width + rounding + half_widths.rounded_width(roundings, level)
         beside = any(np.any(part) for block, part in noise.loadings.items() if block not in group)
         if beside or noise.largest is not None:
             return self._of_groups(noise, level, together)
@@ -768,8 +790,10 @@ class Box(PureLaw):
         if not over_rows and len({at for part in terms.values() for at in part.nonzero()[0]}) > 1:
             return [], roundings  # each row has noise of its own
         scales = {block: noise.scales[block] for block in terms}
-        own = {block: self.deviation_among(scale, members) for block, scale in scales.items()}
-        steps = [(scales[block], np.abs(part) / own[block]) for block, part in terms.items()]
+        deviations = {
+            block: self.deviation_among(scale, members) for block, scale in scales.items()
+        }
+        steps = [(scales[block], np.abs(part) / deviations[block]) for block, part in terms.items()]
         return steps, roundings
 
     def _widths_of_shares(
@@ -782,9 +806,9 @@ class Box(PureLaw):
             for block, loading in shares.loadings.items()
         }
         sizes = {block: step * noise.scales[block] for block, step in steps.items()}
-        own = tuple(size for block, size in sizes.items() if block not in shares.common)
+        apart = tuple(size for block, size in sizes.items() if block not in shares.common)
         common = tuple(size for block, size in sizes.items() if block in shares.common)
-        table = box_shares(cells, own, common, members, level)
+        table = box_shares(cells, apart, common, members, level)
         if not len(table):
             return table
         a, b = shares.a, shares.b
@@ -801,15 +825,19 @@ class Box(PureLaw):
         self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]
     ) -> float | np.ndarray:
         """Half-width for a sum of noises of several groups, or of several cells."""
-        own = {block: members for group, members in together.items() for block in group}
+        members_of = {block: members for group, members in together.items() for block in group}
         lonely = any(
-            noise.scales.get(block, 0.0) > 0 for block in noise.loadings.keys() - own.keys()
+            noise.scales.get(block, 0.0) > 0 for block in noise.loadings.keys() - members_of.keys()
         )
-        steps = noise.steps(lambda block, scale: self.deviation_among(scale, own.get(block, 1)))
+
+        def deviation_of(block: str, scale: float) -> float:
+            return self.deviation_among(scale, members_of.get(block, 1))
+
+        steps = noise.steps(deviation_of)
         factor = np.asarray(LAPLACE.quantile(level) if lonely else GAUSSIAN.quantile(level))
         for group, members in together.items():
             factor = np.maximum(factor, self._ratio_of(noise, group, members, level))
-        factor = factor * raise_quantile(level, max(own.values()))
+        factor = factor * raise_quantile(level, max(members_of.values()))
         width: np.ndarray = factor * noise.deviation + sum(steps.values()) / 2
         return width
 
@@ -825,8 +853,10 @@ class Box(PureLaw):
             step = np.abs(noise.loadings[block]) / self.deviation_among(scale, members)
             parts.append(step * scale)
         width = sum_half_width(parts, members, level)
-        own = norm([noise.loadings[block] for block in group])
-        ratio: np.ndarray = np.divide(width, own, out=np.zeros_like(width), where=own > 0)
+        deviation = norm([noise.loadings[block] for block in group])
+        ratio: np.ndarray = np.divide(
+            width, deviation, out=np.zeros_like(width), where=deviation > 0
+        )
         return ratio
 
     def deviation_among(self, scale: float, members: int) -> float:

@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.errors import CalibrationError, quote
+from dpframe.privacy import normal
 from dpframe.privacy.amounts import (
     Amount,
     as_float,
@@ -31,15 +32,9 @@ from dpframe.privacy.half_widths import half_step, normal_quantile
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise import Curve, half
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.privacy.normal import (
-    end_of_log_tail,
-    inverse_erf,
-    log_normal_tail,
-    normal_end,
-    scaled_erfc,
-)
 
-_WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
+# from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
+_WIDE = 2.0
 GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=lambda z: z * z / 2, offset=half)
 
 
@@ -55,7 +50,8 @@ class Gaussian(Law):
 
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
         """Return `Phi(-(m - 1/2) / scale)`: the half is the rounding."""
-        from scipy import special  # slow to import, and not always needed
+        # slow to import, and not always needed
+        from scipy import special
 
         return np.asarray(special.erfc((np.asarray(m) - 0.5) / scale / math.sqrt(2)) / 2)
 
@@ -110,10 +106,14 @@ class Gaussian(Law):
 GAUSSIAN = Gaussian()
 """The rounded Gaussian, whose scale is that of the Gaussian."""
 
-_DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
-_SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
-_FAR = 60  # this many standard deviations away, delta or 1 - delta is zero to any float
-HALF = 0.5  # of delta and 1 - delta, the one below it is the smaller
+# bound on the relative error of delta and 1 - delta as computed here
+_DELTA_ERROR = 2.0**-44
+# deltas are computed times 2**1000: no digit is lost to underflow
+_SHIFT = 1000
+# this many standard deviations away, delta or 1 - delta is zero to any float
+_FAR = 60
+# of delta and 1 - delta, the one below it is the smaller
+HALF = 0.5
 SQRT_2PI = math.sqrt(2 * math.pi)
 # double-exponential rule for smooth integrands that decay on (0, inf)
 _GRID = np.arange(-48, 65) / 16
@@ -149,11 +149,11 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     epsilon, mu = check_finite("epsilon", epsilon), check_finite("mu", mu, least=0)
     if mu == 0 and epsilon >= 0:
         return 0.0
-    delta, rest = _masses(abs(epsilon), mu) if mu > 0 else (0.0, 1.0)
+    delta, others = _masses(abs(epsilon), mu) if mu > 0 else (0.0, 1.0)
     if epsilon < 0:
         delta = math.ldexp(-math.expm1(epsilon), _SHIFT) + math.exp(epsilon) * delta
-        rest *= math.exp(epsilon)
-    return _mass_above(delta, rest)
+        others *= math.exp(epsilon)
+    return _mass_above(delta, others)
 
 
 def check_finite(name: str, value: float, least: float = -math.inf) -> float:
@@ -167,7 +167,7 @@ def check_finite(name: str, value: float, least: float = -math.inf) -> float:
 
 def mills(s: float) -> float:
     """Mills ratio R(s) = Phi(-s) / phi(s); infinite for s below -37."""
-    return math.sqrt(math.pi / 2) * scaled_erfc(s / math.sqrt(2))
+    return math.sqrt(math.pi / 2) * normal.scaled_erfc(s / math.sqrt(2))
 
 
 def mills_slope(x: float, mu: float) -> float:
@@ -200,14 +200,14 @@ def _masses(epsilon: float, mu: float) -> tuple[float, float]:
         delta = density * mills_slope(x, mu) * mu
         if delta <= math.ldexp(HALF, _SHIFT):
             return delta, 1 - math.ldexp(delta, -_SHIFT)
-    rest = math.ldexp(density * (mills(-x) + mills(x + mu)), -_SHIFT)
-    return math.ldexp(1 - rest, _SHIFT), rest
+    others = math.ldexp(density * (mills(-x) + mills(x + mu)), -_SHIFT)
+    return math.ldexp(1 - others, _SHIFT), others
 
 
-def _mass_above(delta: float, rest: float) -> float:
+def _mass_above(delta: float, others: float) -> float:
     """Round a mass up, given 2**1000 times itself and its complement, as computed."""
-    if rest < HALF:
-        kept = math.floor(math.ldexp(rest * (1 - _DELTA_ERROR), 53))
+    if others < HALF:
+        kept = math.floor(math.ldexp(others * (1 - _DELTA_ERROR), 53))
         return math.ldexp(2**53 - kept, -53)
     raised = delta * (1 + _DELTA_ERROR)
     mass = math.ldexp(raised, -_SHIFT)
@@ -215,10 +215,12 @@ def _mass_above(delta: float, rest: float) -> float:
     return mass if math.ldexp(mass, _SHIFT) >= raised > 0 else math.nextafter(mass, 1.0)
 
 
-STANDARD = 1.25  # the constant of the classical formula (Dwork and Roth 2014)
+# the constant of the classical formula (Dwork and Roth 2014)
+STANDARD = 1.25
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)
 """The constant in place of 1.25 in the accuracy note of 2020; about 1.2443."""
-_SLACK = 2.0**-40  # far more than the rounding of the few operations below
+# far more than the rounding of the few operations below
+_SLACK = 2.0**-40
 
 
 def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) -> float:
@@ -248,8 +250,10 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     level, mass = _floats_below(epsilon, delta)
     if not 0 < level < 1:
         rule = f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}'
-        why = "Elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed)."
-        text = f'{rule}. {why} Use mechanism="gaussian".'
+        cause = (
+            "Elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed)."
+        )
+        text = f'{rule}. {cause} Use mechanism="gaussian".'
         raise CalibrationError(text, parameter="epsilon", value=epsilon)
     if mass == 0:
         raise CalibrationError.about("delta", 'for mechanism="classical" must be > 0', delta)
@@ -296,10 +300,14 @@ def _floats_below(epsilon: Amount, delta: Amount) -> tuple[float, float]:
     return float_below(check_epsilon(epsilon)), float_below(exact(check_delta(delta)))
 
 
-_MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
-_SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this
-_MAX_STEPS = 60  # of Newton; fewer than ten are needed
-_CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
+# roots move to the private side by this part; they err by less than 1e-13
+_MARGIN = 2.0**-40
+# the conversions of pure epsilon are linear to the last bit below this
+_SMALL = 1e-9
+# of Newton; fewer than ten are needed
+_MAX_STEPS = 60
+# quadratic convergence: the step after one this small is lost in rounding
+_CONVERGED = 1e-12
 
 
 def gaussian_mu(epsilon: Amount, delta: Amount) -> float:
@@ -429,7 +437,7 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
     elif number < 1:
         mu = _mu_without_epsilon(math.tanh(number / 2))
     else:
-        mu = 2 * end_of_log_tail(-number - math.log1p(math.exp(-number)))
+        mu = 2 * normal.end_of_log_tail(-number - math.log1p(math.exp(-number)))
     return math.nextafter(mu * (1 + _MARGIN), math.inf)
 
 
@@ -460,7 +468,7 @@ def pure_of_mu(mu: float) -> float:
     elif mu < 1:
         epsilon = 2 * math.atanh(math.erf(mu / math.sqrt(8)))
     else:
-        log_tail = log_normal_tail(mu / 2)
+        log_tail = normal.log_normal_tail(mu / 2)
         epsilon = math.log1p(-math.exp(log_tail)) - log_tail
     return math.nextafter(min(epsilon, sys.float_info.max) / (1 + _MARGIN), 0.0)
 
@@ -470,7 +478,8 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     """Solve for mu and make sure that it is private."""
     root = _solve_mu(epsilon, delta) if epsilon > 0 and delta > 0 else _mu_without_epsilon(delta)
     mu, margin = root / (1 + _MARGIN), _MARGIN
-    while gaussian_delta(epsilon, mu) > delta:  # among subnormal numbers the margin is lost
+    # among subnormal numbers the margin is lost
+    while gaussian_delta(epsilon, mu) > delta:
         margin *= 2
         mu = math.nextafter(root / (1 + margin), 0.0)
     return mu
@@ -478,12 +487,12 @@ def _largest_mu(epsilon: float, delta: float) -> float:
 
 def _mu_without_epsilon(delta: float) -> float:
     """Evaluate the root in mu at epsilon = 0, where delta = erf(mu / sqrt(8))."""
-    return 2 * math.sqrt(2) * inverse_erf(delta)
+    return 2 * math.sqrt(2) * normal.inverse_erf(delta)
 
 
 def _mu_below(epsilon: float, delta: float) -> float:
     """Bound the root in mu from below: delta < Phi(-x), and delta decreases in epsilon."""
-    x = -normal_end(delta)
+    x = -normal.normal_end(delta)
     reach = math.hypot(x, math.sqrt(2) * math.sqrt(epsilon))
     return max(epsilon / (reach + x) * 2 if x > 0 else reach - x, _mu_without_epsilon(delta))
 
@@ -520,7 +529,7 @@ def _solve_epsilon(delta: float, mu: float) -> float:
     of_rest = delta >= HALF
     target = math.log1p(-delta) + 2.0**-41 if of_rest else math.log(delta) - 2.0**-41
     # Newton steps from above converge: log delta and log(1 - delta) are concave in x
-    x = max(-normal_end(delta), -mu / 2)
+    x = max(-normal.normal_end(delta), -mu / 2)
     for _ in range(_MAX_STEPS):
         log_mass, derivative = _log_mass(x, mu, of_rest)
         step = (log_mass - target) * derivative / mills(x + mu)

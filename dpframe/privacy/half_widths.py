@@ -35,19 +35,30 @@ SPARED = 5e-4
 ROUNDING = 1e-12
 """Of sums of sines, and of what is compared with them."""
 
-_LEAST_TAIL = 1e-300  # in place of 0
-_PARTS = 2.0**32  # of the farthest end: what an end is rounded up to
-_SUM_PARTS = 2.0**24  # of sums, whose tails take long
-_TRIES = 40  # so that an end is off by no more than 1 part in 10^12
-_SMOOTHED = 10  # K, of uniform variables in V
-_SUM_PART = 1000  # d is so small a part of the period
-_MOST_TERMS = 2000  # different ones; more of them take too long
+# in place of 0
+_LEAST_TAIL = 1e-300
+# of the farthest end: what an end is rounded up to
+_PARTS = 2.0**32
+# of sums, whose tails take long
+_SUM_PARTS = 2.0**24
+# so that an end is off by no more than 1 part in 10^12
+_TRIES = 40
+# K, of uniform variables in V
+_SMOOTHED = 10
+# d is so small a part of the period
+_SUM_PART = 1000
+# different ones; more of them take too long
+_MOST_TERMS = 2000
 _TILTS = np.arange(1, 64) / 64
 _DIVISORS = range(1, 13)
-_FINEST = 1e6  # of a finer lattice, the next point is no nearer than rounding
-_PLACES = 101  # of a total of integers, to either side of 0
-_LARGEST_WORK = 400_000  # places of a total, times rows
-_NO_STEP = 1e-200  # in place of a division by 0
+# of a finer lattice, the next point is no nearer than rounding
+_FINEST = 1e6
+# of a total of integers, to either side of 0
+_PLACES = 101
+# places of a total, times rows
+_LARGEST_WORK = 400_000
+# in place of a division by 0
+_NO_STEP = 1e-200
 
 Rows: TypeAlias = slice | np.ndarray
 """Some rows of a table, or all of them."""
@@ -101,23 +112,26 @@ def solve_tails(
     """
     ends, missed = np.atleast_1d(most), math.log(1 - level)
 
-    def excess(t: np.ndarray, rows: Rows) -> np.ndarray:  # logarithms of tails are nearly lines
+    # logarithms of tails are nearly lines
+    def excess(t: np.ndarray, rows: Rows) -> np.ndarray:
         beyond = tails(t, rows) if by_row else tails(t)
         logs = np.log(np.maximum(beyond, _LEAST_TAIL))
         return np.asarray(missed - np.where(t > 0, logs, 0.0))
 
-    found = narrow(excess, ends, np.zeros_like(ends), by_row=by_row).reshape(np.shape(most))
-    return np.asarray(np.ceil(found / most * _PARTS) / _PARTS * most)
+    roots = narrow(excess, ends, np.zeros_like(ends), by_row=by_row).reshape(np.shape(most))
+    return np.asarray(np.ceil(roots / most * _PARTS) / _PARTS * most)
 
 
 def solve_sum(excess: Callable[[float], float], most: float, at_0: float) -> float:
     """Return where what falls from `at_0` is 0, in parts of 2**-24 of `most`, rounded up."""
-    from scipy import optimize  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from scipy import optimize
 
     part = most / _SUM_PARTS
     root = optimize.brentq(lambda t: excess(t) if t else at_0, 0.0, most, xtol=part / 8)
     number = math.ceil(float(root) / part)
-    while excess(part * number) > 0:  # the root is found to an eighth of a part
+    # the root is found to an eighth of a part
+    while excess(part * number) > 0:
         number += 1
     return part * number
 
@@ -155,42 +169,44 @@ def narrow(
     >>> round(float(narrow(lambda x, _: 0.0625 - x**2, np.zeros(1), np.ones(1))[0]), 11)
     0.25
     """
-    found, rows = rejected.copy(), np.arange(len(rejected))
+    last, rows = rejected.copy(), np.arange(len(rejected))
     some: Rows = slice(None)
     ulps = 4 * np.spacing(np.maximum(np.abs(rejected), np.abs(kept)))
-    whole = np.abs(kept - rejected)
-    enough = np.maximum(whole * 2.0**-_TRIES, ulps)
-    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), whole, enough])
+    length = np.abs(kept - rejected)
+    enough = np.maximum(length * 2.0**-_TRIES, ulps)
+    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), length, enough])
     for tried in range(_TRIES + 1):
-        rejected, kept, far, near, whole, enough = ends
+        rejected, kept, far, near, length, enough = ends
         apart = (far > 0) & (near <= 0) & (np.abs(kept - rejected) > enough)
         if not apart.any():
             break
         if by_row and 2 * np.count_nonzero(apart) < len(rows):
-            found[rows] = rejected
+            last[rows] = rejected
             some = rows = rows[apart]
-            rejected, kept, far, near, whole, enough = ends = ends[:, apart]
+            rejected, kept, far, near, length, enough = ends = ends[:, apart]
             apart = apart[apart]
         middle = np.where(apart, _between(ends, tried), rejected)
         value = excess(middle, some)
         within = value <= 0
         rejected, far = np.where(within, rejected, middle), np.where(within, far, value)
         kept, near = np.where(within, middle, kept), np.where(within, value, near)
-        ends = np.stack([rejected, kept, far, near, whole, enough])
-    found[rows] = ends[0]
-    return found
+        ends = np.stack([rejected, kept, far, near, length, enough])
+    last[rows] = ends[0]
+    return last
 
 
 def _between(ends: np.ndarray, tried: int) -> np.ndarray:
     """Return the next place to try: near where a line is 0, but further inwards."""
-    rejected, kept, far, near, whole, enough = ends
-    way, part = kept - rejected, far / (far - near)
-    left = np.abs(way)
-    at = np.where(np.isfinite(part), part, 0.5) - 0.5  # from the middle
-    inwards = np.maximum(0.2 * left / whole, 0.7 * enough / left)
+    rejected, kept, far, near, length, enough = ends
+    step, part = kept - rejected, far / (far - near)
+    left = np.abs(step)
+    # from the middle
+    at = np.where(np.isfinite(part), part, 0.5) - 0.5
+    inwards = np.maximum(0.2 * left / length, 0.7 * enough / left)
     at -= np.copysign(np.minimum(np.abs(at), inwards), at)
-    most = np.maximum(whole * 2.0**-tried / left - 0.5, 0)  # so that no try is lost
-    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * way
+    # so that no try is lost
+    most = np.maximum(length * 2.0**-tried / left - 0.5, 0)
+    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * step
     return middle
 
 
@@ -243,7 +259,8 @@ class Terms(NamedTuple):
         """
         if not self.times:
             return 0.0
-        with np.errstate(all="ignore"):  # of noise that is nearly always 0
+        # of noise that is nearly always 0
+        with np.errstate(all="ignore"):
             return _half_width(self, level, law) * self.unit
 
 
@@ -283,19 +300,20 @@ def form_of(noise: NoiseSum, level: float, law: IntegerLaw, bounded: int) -> For
         So many noises of different blocks have bounds that are near, and much faster.
     """
     terms, roundings = noise.single_terms()
-    own = {block: law.standard_deviation(noise.scales[block]) for block in terms}
-    if terms and all(own.values()):  # of so large an epsilon that floats know no noise
+    deviations = {block: law.standard_deviation(noise.scales[block]) for block in terms}
+    # of so large an epsilon that floats know no noise
+    if terms and all(deviations.values()):
         if noise.terms is None and len(terms) == 1:
             ((block, part),) = terms.items()
-            step = float(np.abs(part[0]) / own[block])
+            step = float(np.abs(part[0]) / deviations[block])
             width = step * law.half_width(noise.scales[block], level)
             return KnownNoises(width + rounded_width(roundings, level))
         if noise.terms is not None or len(terms) > bounded:
-            steps = np.concatenate([part / own[block] for block, part in terms.items()])
+            steps = np.concatenate([part / deviations[block] for block, part in terms.items()])
             scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
-            known = Terms.of(steps, np.concatenate(scales))
-            if known.is_quick(level):
-                width = known.half_width(level, law)
+            summed = Terms.of(steps, np.concatenate(scales))
+            if summed.is_quick(level):
+                width = summed.half_width(level, law)
                 return KnownNoises(width + rounded_width(roundings, level))
     pair = noise.pair(law.standard_deviation)
     return Others() if pair is None else TwoNoises(*pair)
@@ -313,16 +331,17 @@ def _half_width(sum_: Terms, level: float, law: IntegerLaw) -> float:
         period / smooth * _SMOOTHED / math.pi * (2 / (math.pi * _SMOOTHED * spared)) ** 0.1
     )
     at = 2 * math.pi / period * np.arange(1, last + 1)
-    found = np.sinc(at * smooth / (2 * math.pi * _SMOOTHED)) ** _SMOOTHED
-    found *= 2 / (math.pi * np.arange(1, last + 1))
+    weights = np.sinc(at * smooth / (2 * math.pi * _SMOOTHED)) ** _SMOOTHED
+    weights *= 2 / (math.pi * np.arange(1, last + 1))
     for step, scale, n in terms:
-        found *= law.characteristic(scale, at * step) ** n
-    heard = np.abs(found) > ROUNDING / last / 10  # the others together are less than a tenth
-    at, found = at[heard], found[heard]
+        weights *= law.characteristic(scale, at * step) ** n
+    # the others together are less than a tenth
+    heard = np.abs(weights) > ROUNDING / last / 10
+    at, weights = at[heard], weights[heard]
     needed = level + 2 * spared + ROUNDING
 
     def excess(t: float) -> float:
-        return needed - 2 * t / period - float((found * np.sin(at * t)).sum())
+        return needed - 2 * t / period - float((weights * np.sin(at * t)).sum())
 
     return _on_lattice(solve_sum(excess, most + smooth, needed) + smooth / 2, np.array(sum_.steps))
 
@@ -429,11 +448,12 @@ def _total(noises: Noises, spared: float, law: IntegerLaw) -> tuple[np.ndarray, 
     size = 1 << (2 * most + 1).bit_length()
     angles = 2 * math.pi / size * np.arange(size // 2 + 1)
     chance = np.fft.irfft(law.characteristic(noises.scale, angles) ** noises.number, size)
-    each = 2 * (most // (2 * _PLACES)) + 1  # odd: as many on both sides of the middle
-    ends = np.arange(-(most // each) - 1, most // each + 2)
-    offsets = np.arange(each) - each // 2
-    chances = np.maximum(chance[(ends[:, None] * each + offsets) % size], 0).sum(axis=1)
-    return ends * float(each), chances, float(each // 2)
+    # odd: as many on both sides of the middle
+    joined = 2 * (most // (2 * _PLACES)) + 1
+    ends = np.arange(-(most // joined) - 1, most // joined + 2)
+    offsets = np.arange(joined) - joined // 2
+    chances = np.maximum(chance[(ends[:, None] * joined + offsets) % size], 0).sum(axis=1)
+    return ends * float(joined), chances, float(joined // 2)
 
 
 class ShareSteps(NamedTuple):
@@ -462,20 +482,21 @@ class ShareSteps(NamedTuple):
         if len(shares.loadings) != 1 or len(noise.loadings) != 1:
             return None
         ((block, loading),) = shares.loadings.items()
-        own = law.standard_deviation(noise.scales[block])
-        if own == 0:  # of so large an epsilon that floats know no noise
+        deviation = law.standard_deviation(noise.scales[block])
+        # of so large an epsilon that floats know no noise
+        if deviation == 0:
             return None
-        step = loading / own
+        step = loading / deviation
         steps = step * np.abs(shares.a - shares.b), step * shares.b
         return cls(noise.scales[block], steps, shares.cells)
 
     def hold(self, distance: np.ndarray, holds: "ShareTest") -> np.ndarray:
         """Tell where shares may be that far off, by the number of cells."""
         held = np.zeros(np.shape(distance), bool)
-        one, other = self.steps
+        mine, theirs = self.steps
         for cells in np.unique(self.cells).tolist():
             these = self.cells == cells
-            both = np.asarray(one)[these], np.asarray(other)[these]
+            both = np.asarray(mine)[these], np.asarray(theirs)[these]
             held[these] = holds(distance[these], both, self.scale, Noises(self.scale, cells - 1))
         return held
 

@@ -11,9 +11,12 @@ from typing import NamedTuple
 from dpframe.errors import CalibrationError
 from dpframe.privacy.gaussian import check_finite, gaussian_delta
 
-_UP = 1 + 2.0**-40  # covers the errors of the normal distribution function and its inverse
-_POINTS = 256  # of the curve of deltas that are tried
-_REACH = 9  # standard deviations of the loss: beyond, delta is below any chance
+# covers the errors of the normal distribution function and its inverse
+_UP = 1 + 2.0**-40
+# of the curve of deltas that are tried
+_POINTS = 256
+# standard deviations of the loss: beyond, delta is below any chance
+_REACH = 9
 
 
 class Guarantee(NamedTuple):
@@ -136,7 +139,8 @@ class Guarantee(NamedTuple):
         P. Kairouz, S. Oh and P. Viswanath, "The composition theorem for differential privacy", IEEE
         Transactions on Information Theory 63(6), 2017.
         """
-        from scipy import special  # slow to import, and not always needed
+        # slow to import, and not always needed
+        from scipy import special
 
         rate = _check_probability("false_positives", false_positives)
         if (self.epsilon, self.delta) == (0, 0) or (self.mu, self.extra_delta) == (0, 0):
@@ -151,14 +155,15 @@ class Guarantee(NamedTuple):
         return float(min(_UP * min(bounds), 1.0))
 
 
-@lru_cache(maxsize=64)  # several priors are asked about for each guarantee
+# several priors are asked about for each guarantee
+@lru_cache(maxsize=64)
 def _growth(promised: Guarantee, chance: float) -> float:
-    known = [(promised.epsilon, promised.delta)]
+    bounds = [(promised.epsilon, promised.delta)]
     if promised.mu < math.inf:
         last = promised.mu * (promised.mu / 2 + _REACH)
         points = [last * i / _POINTS for i in range(_POINTS + 1)]
-        known += [(e, gaussian_delta(e, promised.mu) + promised.extra_delta) for e in points]
-    return min((e - math.log1p(-d / chance) for e, d in known if d < chance), default=math.inf)
+        bounds += [(e, gaussian_delta(e, promised.mu) + promised.extra_delta) for e in points]
+    return min((e - math.log1p(-d / chance) for e, d in bounds if d < chance), default=math.inf)
 
 
 def _check_probability(name: str, value: float) -> float:

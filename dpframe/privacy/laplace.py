@@ -13,39 +13,39 @@ from types import EllipsisType
 
 import numpy as np
 
+from dpframe.privacy import half_widths
 from dpframe.privacy.amounts import rho_of_laplace, rho_of_pure
 from dpframe.privacy.gaussian import GAUSSIAN
-from dpframe.privacy.half_widths import (
-    KnownNoises,
-    Noises,
-    Others,
-    Rows,
-    ShareSteps,
-    Tails,
-    TwoNoises,
-    form_of,
-    half_step,
-    is_share_quick,
-    share_holds,
-    solve_tails,
-)
+from dpframe.privacy.half_widths import Noises, Tails
 from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise import Curve, exact_decimals
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
 
 _ROOT2 = math.sqrt(2)
-_FEW = 4  # noises whose law is summed up in every row, and for which bounds are near
-_WIDEST_ADDED = 12.0  # a scale, up to which integers of two noises are added up one by one
-_MOST_ADDED = 1000.0  # rows times the scale, up to which they are
-_LEAST_MISSED = 1e-6  # less is lost in differences of floats
-_NARROW = 1e-12  # stands for a scale of 0
-_NARROWEST = 60 * _NARROW  # of a tail, so that nothing is left
-_FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
-_LOST = 2e-9  # what differences of products of floats may lose
-_APART = 1.002  # scales that are nearer are taken for larger ones: products stay below 1e7
-_MARGIN = 2.0**-40  # relative; what is found moves to the private side by it
-_MAX_STEPS = 60  # of Newton; fewer than ten are needed
-_CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
+# noises whose law is summed up in every row, and for which bounds are near
+_FEW = 4
+# a scale, up to which integers of two noises are added up one by one
+_WIDEST_ADDED = 12.0
+# rows times the scale, up to which they are
+_MOST_ADDED = 1000.0
+# less is lost in differences of floats
+_LEAST_MISSED = 1e-6
+# stands for a scale of 0
+_NARROW = 1e-12
+# of a tail, so that nothing is left
+_NARROWEST = 60 * _NARROW
+# beyond it, exponentials leave the range of floats
+_FARTHEST = 700.0
+# what differences of products of floats may lose
+_LOST = 2e-9
+# scales that are nearer are taken for larger ones: products stay below 1e7
+_APART = 1.002
+# relative; what is found moves to the private side by it
+_MARGIN = 2.0**-40
+# of Newton; fewer than ten are needed
+_MAX_STEPS = 60
+# quadratic convergence: the step after one this small is lost in rounding
+_CONVERGED = 1e-12
 
 
 @lru_cache(1000)
@@ -120,15 +120,14 @@ class Laplace(IntegerLaw):
         >>> LAPLACE.sum_half_width(noise, 0.95)
         3.0
         """
-        match form_of(noise, level, self, _FEW):
-            case KnownNoises(width):
+        match half_widths.form_of(noise, level, self, _FEW):
+            case half_widths.KnownNoises(width):
                 return width
-            case TwoNoises(steps, scales):
+            case half_widths.TwoNoises(steps, scales):
                 return integer_pair_half_width(steps, scales, level)
-            case Others():
-                wide: np.ndarray = half_step(noise, self) + self._continuous_half_width(
-                    noise, level
-                )
+            case half_widths.Others():
+                rounding = half_widths.half_step(noise, self)
+                wide: np.ndarray = rounding + self._continuous_half_width(noise, level)
                 return wide
 
     def sum_excess(
@@ -138,22 +137,23 @@ class Laplace(IntegerLaw):
 
         In few rows, all integers of two noises of one scale are added up.
         """
-        holds = partial(share_holds, level=level, law=self)
-        shares = ShareSteps.of(noise, self)
+        holds = partial(half_widths.share_holds, level=level, law=self)
+        shares = half_widths.ShareSteps.of(noise, self)
         if shares is not None and shares.are_quick(level, self):
             return np.where(shares.hold(distance, holds), -1.0, 1.0)
         pair = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if pair is not None:
-            (one, other), (scale, its) = pair
+            (first, second), (scale, its) = pair
             few = (rows or np.size(distance)) * scale <= _MOST_ADDED
             others, size = Noises(its), np.size(distance)
-            if scale == its <= _WIDEST_ADDED and few and is_share_quick(others, size, level, self):
-                steps = np.maximum(one, other), np.minimum(one, other)
+            few = few and scale == its <= _WIDEST_ADDED
+            if few and half_widths.is_share_quick(others, size, level, self):
+                steps = np.maximum(first, second), np.minimum(first, second)
                 return np.where(holds(distance, steps, scale, others), -1.0, 1.0)
             return integer_pair_excess(distance, *pair, level)
         by_row = any(np.ndim(part) for part in noise.loadings.values())
         if by_row and not noise.drawn_together() and self._is_summed(noise, level):
-            off = distance - half_step(noise, self)
+            off = distance - half_widths.half_step(noise, self)
             return laplace_sum_excess(off, self._continuous(noise), level)
         return np.asarray(distance - self.sum_half_width(noise, level))
 
@@ -173,11 +173,15 @@ class Laplace(IntegerLaw):
 
     def _continuous(self, noise: NoiseSum) -> list[np.ndarray]:
         """Deviations of continuous noises of the same scales."""
-        own = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
-        return [
-            np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
-            for b, loading in noise.loadings.items()
-        ]
+        wide = []
+        for block, loading in noise.loadings.items():
+            scale = noise.scales.get(block, 0.0)
+            deviation = self.standard_deviation(scale)
+            part = np.abs(loading)
+            if deviation:
+                part = part / deviation * (_ROOT2 * scale)
+            wide.append(part)
+        return wide
 
     def _is_summed(self, noise: NoiseSum, level: float) -> bool:
         """Whether the law of three or four noises is summed up, row by row."""
@@ -190,7 +194,8 @@ class Laplace(IntegerLaw):
 
     def _deviation(self, scale: float) -> float:
         """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
-        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
+        # no overflow
+        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
@@ -231,7 +236,7 @@ def pair_half_width(
     ratio = np.divide(lows, tops, out=np.zeros(np.shape(tops)), where=tops > 0)
     ratio = np.clip(ratio, 1e-8, 1 - 1e-8)  # both ends are limits
     most = np.full_like(ratio, 2 * (1 - math.log1p(-level)))
-    return solve_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
+    return half_widths.solve_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
 
 
 def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) -> np.ndarray:
@@ -255,7 +260,7 @@ def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) ->
     """
     unit, tails = _sum_tails(parts)
     most = np.full(unit.shape, len(parts) * (1 - math.log1p(-level)) * 1.1)
-    width: np.ndarray = solve_tails(tails, most, level) * unit
+    width: np.ndarray = half_widths.solve_tails(tails, most, level) * unit
     return width
 
 
@@ -343,7 +348,7 @@ def integer_pair_half_width(steps: Steps, scales: tuple[float, float], level: fl
     """
     fine, unit, tails = _integer_pair(steps, scales)
     most = np.full(fine.shape, 2 * (1 - math.log1p(-level)))
-    high = solve_tails(tails, most, level, by_row=fine.ndim == 1)
+    high = half_widths.solve_tails(tails, most, level, by_row=fine.ndim == 1)
     # a scale that stands for 0 is not to lead below an integer of the coarse noise
     width: np.ndarray = (high + _NARROWEST) * unit + fine / 2
     return width
@@ -370,12 +375,13 @@ def _integer_pair(
     steps: Steps, scales: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray, Tails]:
     """Return the finer step, the unit of t, and the tails of two noises at t."""
-    one, other = np.broadcast_arrays(*(np.abs(step) for step in steps))
-    fine, coarse = np.minimum(one, other), np.maximum(one, other)
-    of_fine = np.where(one <= other, *scales)
-    of_coarse = np.where(one <= other, *scales[::-1])
+    first, second = np.broadcast_arrays(*(np.abs(step) for step in steps))
+    fine, coarse = np.minimum(first, second), np.maximum(first, second)
+    of_fine = np.where(first <= second, *scales)
+    of_coarse = np.where(first <= second, *scales[::-1])
     less = 1 / np.cosh(np.minimum(1 / (2 * of_fine), _FARTHEST))
-    unit = np.maximum(fine * of_fine, coarse * of_coarse)  # as an upper end for t
+    # as an upper end for t
+    unit = np.maximum(fine * of_fine, coarse * of_coarse)
     unit = np.where(unit > 0, unit, 1.0)
     a, h = np.maximum(fine * of_fine / unit, _NARROW), coarse / unit
 
@@ -389,9 +395,10 @@ def _integer_tails(a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
     rising, alone = np.exp(-np.abs(ratio)), (1 - q) / (1 + q)
     parts = np.stack([a, h, s, less, q, wide, falling, ratio, rising, alone])
 
-    def tails(t: np.ndarray, rows: Rows | EllipsisType = ...) -> np.ndarray:
+    def tails(t: np.ndarray, rows: half_widths.Rows | EllipsisType = ...) -> np.ndarray:
         a, h, s, less, q, wide, falling, ratio, rising, alone = parts[:, rows]
-        within = np.floor(t / wide)  # integers that alone do not lead beyond t
+        # integers that alone do not lead beyond t
+        within = np.floor(t / wide)
         near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
         # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
         last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
@@ -433,11 +440,12 @@ def pure_of_rho(rho: Fraction) -> float:
     >>> round(pure_of_rho(Fraction(1, 2)), 6)
     1.043627
     """
-    wanted = float(rho)
-    epsilon = max(math.sqrt(2 * wanted), wanted)  # tanh(x / 2) is below x / 2 and below 1
+    target = float(rho)
+    # tanh(x / 2) is below x / 2 and below 1
+    epsilon = max(math.sqrt(2 * target), target)
     for _ in range(_MAX_STEPS):
         half = math.tanh(epsilon / 2)
-        step = (epsilon * half - wanted) / (half + epsilon * (1 - half * half) / 2)
+        step = (epsilon * half - target) / (half + epsilon * (1 - half * half) / 2)
         epsilon -= step
         if abs(step) <= _CONVERGED * epsilon:
             break

@@ -365,6 +365,7 @@ class IntegerLaw(PureLaw):
         """Return where moments end."""
 
 
-@lru_cache(1024)  # outputs of a plan, and its tables, have noise of few scales
+# outputs of a plan, and its tables, have noise of few scales
+@lru_cache(1024)
 def _least_half_width(law: Law, scale: float, level: float, members: int) -> int:
     return least_integer(lambda a: law._beyond(scale, a, members) <= 1 - level, 0)

@@ -35,9 +35,9 @@ def law_named(name: object) -> Law:
     """
     if isinstance(name, str) and name in LAWS:
         return LAWS[name]
-    known = ", ".join(f'"{law}"' for law in LAWS)
+    names = ", ".join(f'"{law}"' for law in LAWS)
     way_out = "A newer version of dpframe may know it."
-    raise CalibrationError.about("law", f"must be one of {known}", name, way_out)
+    raise CalibrationError.about("law", f"must be one of {names}", name, way_out)
 
 
 __all__ = ["BOX", "GAUSSIAN", "LAPLACE", "LAWS", "STAIRCASE", "law_named"]

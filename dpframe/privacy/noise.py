@@ -190,8 +190,10 @@ def check_size(size: int) -> None:
 def check_scale(scale: float | np.ndarray) -> np.ndarray:
     """Validate a scale or scales; return them as float64."""
     if type(scale) is float and 0 <= scale <= MAX_SCALE:
-        return np.asarray(scale + 0.0)[()]  # faster than an array of no axes
-    scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
+        # faster than an array of no axes
+        return np.asarray(scale + 0.0)[()]
+    # -0.0 is 0.0, whose inverse is positive
+    scales = np.asarray(np.add(scale, 0.0), np.float64)
     valid = (scales >= 0) & (scales <= MAX_SCALE)
     if not valid.all():
         way_out = "Wider noise does not fit in 64 bits: give a larger epsilon or narrower bounds."
@@ -205,10 +207,12 @@ WORD = 64
 KNOWN_BITS = WORD + STRIP_BITS
 """Bits of Z after the point that are drawn at once."""
 # arrays of no axes: faster than numbers where there are few draws
-_UNUSED_BITS = np.array(WORD - 52, np.uint64)  # of a place: the fraction of a float has 52
+# of a place: the fraction of a float has 52
+_UNUSED_BITS = np.array(WORD - 52, np.uint64)
 _ONE = np.array(1.0).view(np.uint64)
 _ONE_STRIP = np.array(1, np.int16)
-_HIGH_BITS = 30  # of Z after the point in the first product
+# of Z after the point in the first product
+_HIGH_BITS = 30
 LOW_BITS = KNOWN_BITS - _HIGH_BITS
 """Of a 64-bit place, left for the second product."""
 NARROW = 2.0**26
@@ -295,15 +299,15 @@ def round_halves(
     """
     product, nearest = np.empty((2, *high.shape)) if room is None else room
     unit = scales * 2.0**-_HIGH_BITS
-    whole = np.floor(unit)
-    np.multiply(high, unit - whole, out=product)
+    units = np.floor(unit)
+    np.multiply(high, unit - units, out=product)
     product += np.multiply(low, unit * 2.0**-LOW_BITS, out=nearest)
     if pull is not None:
         product -= product.clip(-pull, pull, out=nearest)
     np.rint(product, out=nearest)
     out[:] = nearest
-    if whole.any():
-        out += np.multiply(high, whole.astype(np.int64), out=low)
+    if units.any():
+        out += np.multiply(high, units.astype(np.int64), out=low)
     return np.subtract(product, nearest, out=nearest), product
 
 
@@ -330,11 +334,16 @@ def lend(size: int) -> Iterator[np.ndarray]:
         _shelf.append(room)
 
 
-_SINGLE = 8  # so many draws are quicker one by one
-_CELL_BITS = 16  # of a random word, which choose a cell
-_FEW = 1 << 13  # so many draws are copied faster than they are mended
-_FEWER = 1 << 11  # for so many draws fresh memory is quick
-_SPARE, _SHARE = 32, 28  # so many draws more, and one for so many: 3 % are rejected
+# so many draws are quicker one by one
+_SINGLE = 8
+# of a random word, which choose a cell
+_CELL_BITS = 16
+# so many draws are copied faster than they are mended
+_FEW = 1 << 13
+# for so many draws fresh memory is quick
+_FEWER = 1 << 11
+# so many draws more, and one for so many: 3 % are rejected
+_SPARE, _SHARE = 32, 28
 # arrays of no axes: faster than numbers where there are few draws
 _WORD_UNIT, _STRIP_UNIT = np.array(2.0**-WORD), np.array(2.0**-STRIP_BITS)
 
@@ -413,7 +422,8 @@ def integer_noise(
     if scales.ndim and scales.shape != (size,):
         text = f"scale must be one number or one per draw, got shape {scales.shape} for {size=}."
         raise CalibrationError(text, parameter="scale")
-    with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
+    # infinite and NaN heights, underflow, wrapping: all intended
+    with np.errstate(all="ignore"):
         return _draw(strip_table(curve), scales, size, context)
 
 
@@ -425,8 +435,8 @@ def _part(scales: np.ndarray, places: Any) -> np.ndarray:
 def _draw(table: StripTable, scales: np.ndarray, size: int, context: Context) -> np.ndarray:
     """Draw in blocks; replace rejected draws by spare ones, or draw again."""
     if not scales.ndim and size <= _SINGLE:
-        one = float(scales)
-        return np.array([_draw_one(table, one, context) for _ in range(size)], np.int64)
+        number = float(scales)
+        return np.array([_draw_one(table, number, context) for _ in range(size)], np.int64)
     # draws of one scale are alike: a few too many cost less than a second round
     spare = 0 if scales.ndim else _SPARE + size // _SHARE
     out = np.empty(size + spare, np.int64)
@@ -598,9 +608,10 @@ def whole_part(scale: float, drawn: Interval, terms: int, offset: tuple[int, int
     """
     p, q = scale.as_integer_ratio()
     low, high = offset
-    one = q << drawn.bits  # scale S = p S / q; everything is multiplied by q 2**bits
-    answer = (p * drawn.start + q * low) // one
-    certain = p * (drawn.start + terms) + q * high <= (answer + 1) * one
+    # scale S = p S / q; everything is multiplied by q 2**bits
+    unit = q << drawn.bits
+    answer = (p * drawn.start + q * low) // unit
+    certain = p * (drawn.start + terms) + q * high <= (answer + 1) * unit
     return answer if certain else None
 
 
@@ -620,8 +631,8 @@ def _test_heights(
     refined = {}
     for i in (~(np.abs(excess, out=excess) > MARGIN)).nonzero()[0]:
         where = int(tested[i])
-        known = _interval(points, where)
-        drawn = _settle(table.curve, known, float(bottom[i]), int(fraction[i]))
+        point = _interval(points, where)
+        drawn = _settle(table.curve, point, float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True
         else:

@@ -27,7 +27,8 @@ class BlockGroups(tuple[tuple[str, ...], ...]):
     """
 
     _sizes: list[int]
-    _places: dict[str, tuple[int, int, int]]  # group, place there, coordinates
+    # group, place there, coordinates
+    _places: dict[str, tuple[int, int, int]]
 
     def __new__(cls, groups: Groups, scales: Mapping[str, float]) -> Self:
         """Look all blocks up once."""
@@ -51,7 +52,8 @@ class BlockGroups(tuple[tuple[str, ...], ...]):
         for block in sorted(blocks & self._places.keys(), key=self._places.__getitem__):
             at, _, times = self._places[block]
             read.setdefault(at, []).extend([block] * times)
-        return {tuple(own): self._sizes[at] for at, own in read.items() if self._sizes[at] > 1}
+        sizes = self._sizes
+        return {tuple(names): sizes[at] for at, names in read.items() if sizes[at] > 1}
 
 
 Steps = tuple[Value, Value]
@@ -150,8 +152,8 @@ class NoiseSum:
             Standard deviation of the noise of a block, by its name and its scale.
         """
         parts = self.loadings if self.largest is None else self.largest
-        own = {block: deviation_of(block, self.scales.get(block, 0.0)) for block in parts}
-        return {block: np.abs(parts[block]) / of for block, of in own.items() if of}
+        deviations = {block: deviation_of(block, self.scales.get(block, 0.0)) for block in parts}
+        return {block: np.abs(parts[block]) / of for block, of in deviations.items() if of}
 
     def single_terms(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the loadings of noises of integers one by one, by block, and those of roundings.
@@ -174,10 +176,10 @@ class NoiseSum:
         """
         if len(self.loadings) != 2 or self.largest is not None:  # noqa: PLR2004
             return None
-        one, other = (self.scales.get(block, 0.0) for block in self.loadings)
-        wide = deviation_of(one), deviation_of(other)
+        x, y = (self.scales.get(block, 0.0) for block in self.loadings)
+        wide = deviation_of(x), deviation_of(y)
         first, second = self.loadings.values()
-        return ((first / wide[0], second / wide[1]), (one, other)) if all(wide) else None
+        return ((first / wide[0], second / wide[1]), (x, y)) if all(wide) else None
 
     def drawn_together(self) -> dict[tuple[str, ...], int]:
         """Return the blocks of each larger group that are in the sum, and how many the group has.
@@ -203,20 +205,20 @@ def join_sums(sums: Sequence[NoiseSum]) -> NoiseSum:
     """
     if len(sums) == 1:
         return sums[0]
-    several = any(one.largest is not None for one in sums)
-    known = all(one.terms is not None for one in sums)
-    largest = (one.loadings if one.largest is None else one.largest for one in sums)
+    several = any(noise.largest is not None for noise in sums)
+    one_by_one = all(noise.terms is not None for noise in sums)
+    largest = (noise.loadings if noise.largest is None else noise.largest for noise in sums)
     return NoiseSum(
-        _rename_blocks([one.loadings for one in sums]),
-        _rename_blocks([one.scales for one in sums]),
+        _rename_blocks([noise.loadings for noise in sums]),
+        _rename_blocks([noise.scales for noise in sums]),
         [
             tuple(f"{at}:{block}" for block in group)
-            for at, one in enumerate(sums)
-            for group in one.groups
+            for at, noise in enumerate(sums)
+            for group in noise.groups
         ],
         _rename_blocks([*largest]) if several else None,
-        all(one.smooth for one in sums),
-        _rename_blocks([one.terms or {} for one in sums]) if known else None,
+        all(noise.smooth for noise in sums),
+        _rename_blocks([noise.terms or {} for noise in sums]) if one_by_one else None,
     )
 
 
@@ -225,4 +227,5 @@ _Part = TypeVar("_Part")
 
 def _rename_blocks(by_block: Sequence[Mapping[str, _Part]]) -> dict[str, _Part]:
     """Put what is said by block together, the blocks of each under names of their own."""
-    return {f"{at}:{block}": part for at, own in enumerate(by_block) for block, part in own.items()}
+    pairs = [(at, *pair) for at, parts in enumerate(by_block) for pair in parts.items()]
+    return {f"{at}:{block}": part for at, block, part in pairs}

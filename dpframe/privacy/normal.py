@@ -3,14 +3,22 @@
 import math
 from statistics import NormalDist
 
-_FAR = 25.0  # from here on, six terms of the series are all that a float can tell
-_TERMS = 6  # of the asymptotic series
-_GRID = 2.0**20  # squares of numbers below 32 on it are floats
-_TINY = 1e-9  # y is its erf, times a constant, to the last bit below this
-_MOST_STEPS = 60  # of Newton; fewer than ten are needed
-_CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
-_STEPS = 2  # of Newton, from a start that is right to 7 digits
-_HALF = 0.5  # the mass below the median
+# from here on, six terms of the series are all that a float can tell
+_FAR = 25.0
+# of the asymptotic series
+_TERMS = 6
+# squares of numbers below 32 on it are floats
+_GRID = 2.0**20
+# y is its erf, times a constant, to the last bit below this
+_TINY = 1e-9
+# of Newton; fewer than ten are needed
+_MOST_STEPS = 60
+# quadratic convergence: the step after one this small is lost in rounding
+_CONVERGED = 1e-12
+# of Newton, from a start that is right to 7 digits
+_STEPS = 2
+# the mass below the median
+_HALF = 0.5
 
 
 def scaled_erfc(x: float) -> float:

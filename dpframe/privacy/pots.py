@@ -32,25 +32,38 @@ from dpframe.context import cached_property
 from dpframe.frozen import frozen
 from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
-from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, pure_of_mu
+from dpframe.privacy.together import gaussian_price, hides_as_well
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
 
 # pots of many small releases
-_SMALL = Fraction(1, 14)  # of epsilon: the largest first pure loss after which there are these
-_KEPT = Fraction(197, 200)  # of the mu of the Gaussian pot, and of the limits of Renyi ones
-_MANY = Fraction(9, 10)  # the order with the rest of delta is best where this of epsilon is left
-_PARTS = 10_000  # parts of delta are multiples of 1 / this
+# of epsilon: the largest first pure loss after which there are these
+_SMALL = Fraction(1, 14)
+# of the mu of the Gaussian pot, and of the limits of Renyi ones
+_KEPT = Fraction(197, 200)
+# the order with the rest of delta is best where this of epsilon is left
+_MANY = Fraction(9, 10)
+# parts of delta are multiples of 1 / this
+_PARTS = 10_000
 
-_ORDERS = 6  # of Renyi, which a budget keeps beside GDP
-_FIRST = Fraction(10**9)  # above all orders
-_RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
-_MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
-_NOTHING = Fraction(1, 10**9)  # of a pot
-_LARGEST_LOOK = Fraction(1, 8)  # of what is left
-_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(11, 14)  # by pure, Gaussian looks
-_LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
+# of Renyi, which a budget keeps beside GDP
+_ORDERS = 6
+# above all orders
+_FIRST = Fraction(10**9)
+# Renyi pot k has the order that is best where 0.6**k of epsilon is left
+_RATIO = Fraction(3, 5)
+# conversions from pure to mu and back keep margins of 2**-40 each
+_MARGIN = Fraction(1, 2**38)
+# of a pot
+_NOTHING = Fraction(1, 10**9)
+# of what is left
+_LARGEST_LOOK = Fraction(1, 8)
+# by pure, Gaussian looks
+_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(11, 14)
+# amounts with longer denominators are rounded to this one
+_LONG, _GRID = 1024, 1 << 512
 
 
 class Spare(NamedTuple):
@@ -103,7 +116,7 @@ class GaussianPot:
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
-        return _gaussian_price(loss)
+        return gaussian_price(loss)
 
     def spare(self, left: Fraction) -> Spare:
         """Return the losses of either kind that fill what is left."""
@@ -219,12 +232,12 @@ class Pots:
         sums = tuple(
             None
             if had is None
-            else _fill_pot(pot, had, [(one.prices[place], times) for one, times in charged])
+            else _fill_pot(pot, had, [(priced.prices[place], times) for priced, times in charged])
             for place, (pot, had) in enumerate(zip(self.pots, self.sums, strict=True))
         )
         spent = PrivacyLoss(
             *(
-                _total(had, [(one.loss.parts[place], times) for one, times in charged])
+                _total(had, [(priced.loss.parts[place], times) for priced, times in charged])
                 for place, had in enumerate(self.spent.parts)
             )
         )
@@ -267,7 +280,21 @@ class Pots:
         live = self.begun_with(loss).live
         if any(_fill_pot(pot, had, [(pot.price(loss), 1)]) is not None for pot, had in live):
             return True
-        return self.is_untouched and _gaussian_price(loss) <= self.whole
+        return self.is_untouched and self._is_whole(loss)
+
+    def _is_whole(self, loss: PrivacyLoss) -> bool:
+        """Whether a loss by itself keeps the budget."""
+        if loss.epsilon and loss.mu_squared:
+            return hides_as_well(loss, self.pots[0].limit, self.whole)
+        return gaussian_price(loss) <= self.whole
+
+    def allows_part(self, loss: PrivacyLoss, part: Fraction) -> bool:
+        """Whether a loss takes at most some part of what is left in a pot."""
+        for pot, had in self.begun_with(loss).live:
+            price = pot.price(loss)
+            if price is not None and price <= part * _left(had, pot.limit):
+                return True
+        return False
 
     def fits_delta(self, loss: PrivacyLoss) -> bool:
         """Whether the extra delta of a further loss fits, exactly."""
@@ -295,12 +322,12 @@ class Pots:
                 continue
             match pot:
                 case RenyiPot():
-                    one = pot.spare(left, most.epsilon)
+                    fitting = pot.spare(left, most.epsilon)
                 case PurePot() | GaussianPot():
-                    one = pot.spare(left)
+                    fitting = pot.spare(left)
                 case _:
                     assert_never(pot)
-            most = Spare(max(most.mu_squared, one.mu_squared), max(most.epsilon, one.epsilon))
+            most = Spare(*map(max, most, fitting))
         return most
 
     @cached_property
@@ -356,8 +383,8 @@ class Pots:
     @property
     def used(self) -> Fraction:
         """Part of the emptiest pot that is used: 0 at first, 1 if nothing more fits."""
-        found = self.emptiest
-        return Fraction(1) if found is None else found[1] / found[0].limit
+        emptiest = self.emptiest
+        return Fraction(1) if emptiest is None else emptiest[1] / emptiest[0].limit
 
 
 @frozen
@@ -380,8 +407,8 @@ class PotsOfParts(Pots):
         joined = reduce(Pots.fullest, each)
         if len(each) == 1:
             return joined
-        known = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
-        return cls(*known, each=tuple(sorted(each, key=_in_order)))
+        facts = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
+        return cls(*facts, each=tuple(sorted(each, key=_in_order)))
 
     def filled(self, charged: Sequence[tuple[Priced, int]]) -> Pots:
         """Charge losses to every part."""
@@ -390,6 +417,10 @@ class PotsOfParts(Pots):
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits in the pots of every part."""
         return all(pots.fits(loss) for pots in self.each)
+
+    def allows_part(self, loss: PrivacyLoss, part: Fraction) -> bool:
+        """Whether a loss takes at most some part of what is left for every part of the data."""
+        return all(pots.allows_part(loss, part) for pots in self.each)
 
     @cached_property
     def spare(self) -> Spare:
@@ -429,13 +460,15 @@ def _in_order(pots: Pots) -> tuple[tuple[bool, Fraction], ...]:
     return tuple((had is None, had or Fraction(0)) for had in sums)
 
 
-@lru_cache(maxsize=64)  # a preview and its release ask for the same
+# a preview and its release ask for the same
+@lru_cache(maxsize=64)
 def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
     mu_squared, epsilon = pots.for_shares
     gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * mu_squared)
     pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * epsilon)
     look = min(part * epsilon, pots.plus(gaussian).spare.epsilon)
-    begun = pots.begun_with(PrivacyLoss(epsilon=look))  # it may settle what there is for the rest
+    # it may settle what there is for the rest
+    begun = pots.begun_with(PrivacyLoss(epsilon=look))
     look = min(look, begun.plus(gaussian).spare.epsilon)
     losses = min(part * mu_squared, pots.plus(pure).spare.mu_squared), look
     return Spare(*(shorten(loss, math.floor) for loss in losses))
@@ -500,12 +533,12 @@ def settle_pots(budget: Budget) -> Pots:
     pure = PurePot(exact(budget.epsilon))
     if not delta:
         return Pots((pure,), Fraction(0), discovery)
-    whole = _largest_mu_squared(budget.epsilon, delta)
+    most = _largest_mu_squared(budget.epsilon, delta)
     part = (1 - GAUSSIAN_PART) / _ORDERS
     renyi_pots = [_best_pot(budget, part, _RATIO**k) for k in range(_ORDERS)]
     others = [pot for pot in renyi_pots if pot]
     gaussian = _gaussian_pot(budget, GAUSSIAN_PART if others else Fraction(1))
-    pots = Pots((pure, gaussian, *others), whole, discovery)
+    pots = Pots((pure, gaussian, *others), most, discovery)
     many = _pots_of_many(budget, gaussian, tuple(others[1:])) if others else ()
     return replace(pots, many=(pure, *many), small=_SMALL * pure.limit) if many else pots
 
@@ -556,17 +589,6 @@ def _renyi_pot(budget: Budget, part: Fraction, order: Fraction) -> RenyiPot | No
     own_delta = float_below(budget.noise_delta * part)
     limit = renyi.renyi_limit(budget.epsilon, own_delta, order) if own_delta else Fraction(0)
     return RenyiPot(part, order, limit) if limit > 0 else None
-
-
-def _gaussian_price(loss: PrivacyLoss) -> Fraction:
-    if not loss.epsilon:
-        return loss.mu_squared
-    return loss.mu_squared + _mu_squared_of_pure(loss.epsilon)
-
-
-@lru_cache(maxsize=2**16)
-def _mu_squared_of_pure(epsilon: Fraction) -> Fraction:
-    return Fraction(mu_of_pure(epsilon)) ** 2
 
 
 def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:

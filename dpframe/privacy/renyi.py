@@ -13,11 +13,16 @@ _LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
 # Float formulas below err by less than 2**-47 of the terms that they add or subtract (at worst
 # where 1 - 1/a is taken at a = 1.01): margins of 2**-40 of each term cover that 100 times over.
 _MARGIN = 2.0**-40
-_SMALL, _LARGE = 2.0**-300, 2**30  # beyond, the divergence is bounded without its formula
-_TINY = 2.0**-900  # squares of what has a smaller divergence would vanish
-_HALF = 0.5  # the order is 1 + beyond: its first term is of beyond + 1 / 2
-_HALVINGS = 80  # more than the bits of a float
-_DIGITS = 64  # bits kept of a price that need not be exact
+# beyond, the divergence is bounded without its formula
+_SMALL, _LARGE = 2.0**-300, 2**30
+# squares of what has a smaller divergence would vanish
+_TINY = 2.0**-900
+# the order is 1 + beyond: its first term is of beyond + 1 / 2
+_HALF = 0.5
+# more than the bits of a float
+_HALVINGS = 80
+# bits kept of a price that need not be exact
+_DIGITS = 64
 
 
 def renyi_limit(epsilon: float, delta: float, order: Fraction) -> Fraction:
@@ -88,7 +93,8 @@ def _beyond(order: Fraction) -> float:
 def _divergence(epsilon: float, beyond: float) -> float:
     """Evaluate the divergence of order 1 + beyond, with margins."""
     x = epsilon * (1 + _MARGIN)
-    if epsilon <= _SMALL:  # the bound of Bun and Steinke 2016, Proposition 1.4, is tight there
+    # the bound of Bun and Steinke 2016, Proposition 1.4, is tight there
+    if epsilon <= _SMALL:
         return (1 + beyond) * x**2 / 2
     first = _log_cosh((beyond + _HALF) * x) * (1 + _MARGIN)
     second = _log_cosh(x / 2) * (1 - _MARGIN)
@@ -114,7 +120,8 @@ def pure_of_divergence(divergence: Fraction, order: Fraction) -> Fraction:
             low = middle
         else:
             high = middle
-    while low and divergence_of_pure(exact(low), order) > divergence:  # it stands for more
+    # it stands for more
+    while low and divergence_of_pure(exact(low), order) > divergence:
         low *= 1 - 2.0**-45
     return exact(low)
 

@@ -62,8 +62,10 @@ SELECT = "select"
 GEOMETRIC = "geometric"
 """The name of the law of the noise on utilities."""
 
-_MOST_SCALE = 2.0**50  # noise and utilities stay far within 64 bits
-_MOST_ITEMS = 1 << 19  # of one draw: they stay near the processor
+# noise and utilities stay far within 64 bits
+_MOST_SCALE = 2.0**50
+# of one draw: they stay near the processor
+_MOST_ITEMS = 1 << 19
 _LARGEST_WORD = np.uint64(2**64 - 1)
 
 
@@ -179,8 +181,8 @@ def selection_of(
     e = epsilon / _weight(steps, reach, neighboring)
     scales = tuple(float_above(2 * step.most_moved / e) for step in steps)
     if max(scales) > _MOST_SCALE:
-        why = "is so small that a quantile would be selected at random, with noise beyond 2**50"
-        text = f"epsilon {why}. Give a larger epsilon, or tighter caps."
+        reason = "is so small that a quantile would be selected at random, with noise beyond 2**50"
+        text = f"epsilon {reason}. Give a larger epsilon, or tighter caps."
         raise CalibrationError(text, parameter="epsilon")
     return Selection(steps, scales)
 
@@ -243,7 +245,8 @@ def deal_rows(counts: np.ndarray, parts: np.ndarray) -> np.ndarray:
     before = np.zeros((len(counts), 1), np.int64)
     if (parts == 1).all():
         return np.concatenate([before, np.cumsum(counts, axis=1)], axis=1)
-    at = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)  # within its bin
+    # within its bin
+    at = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
     rows, dealers = np.repeat(counts, parts, axis=1), np.repeat(parts, parts)
     return np.concatenate([before, np.cumsum((rows + dealers - 1 - at) // dealers, axis=1)], axis=1)
 
@@ -269,9 +272,9 @@ def _utilities(before: np.ndarray, low: np.ndarray, sizes: np.ndarray, step: Pic
     part = np.arange(len(group)) + np.repeat(low - starts, sizes)
     groups = np.arange(len(sizes))
     first, last = before[groups, low], before[groups, low + sizes]
-    wanted = np.repeat(step.a * (last - first) + step.b * first, sizes)
-    beyond = step.b * before[group, part] - wanted
-    short = wanted - step.b * before[group, part + 1]
+    target = np.repeat(step.a * (last - first) + step.b * first, sizes)
+    beyond = step.b * before[group, part] - target
+    short = target - step.b * before[group, part + 1]
     utilities: np.ndarray = -np.maximum(np.maximum(beyond, short), 0)
     return utilities
 
@@ -319,9 +322,9 @@ def _below(limits: np.ndarray, context: Context) -> np.ndarray:
     left = np.arange(len(limits))
     while left.size:
         words, limit = random_words(left.size, context), limits[left].astype(np.uint64)
-        rest = words % limit
+        numbers = words % limit
         # the last words, too few for all numbers, are drawn again
-        usable = words - rest <= _LARGEST_WORD - (limit - np.uint64(1))
-        below[left[usable]] = rest[usable].astype(np.int64)
+        usable = words - numbers <= _LARGEST_WORD - (limit - np.uint64(1))
+        below[left[usable]] = numbers[usable].astype(np.int64)
         left = left[~usable]
     return below

@@ -28,7 +28,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, assert_never
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
 
 from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps, Neighboring
@@ -160,7 +160,8 @@ class UnitPair:
     def length(self, step: int, scale: Scale) -> Scale:
         """Return the weighted length of a step, to the power `norm`."""
         if step == 0:
-            return 0 * scale  # a coordinate that does not move needs no noise
+            # a coordinate that does not move needs no noise
+            return 0 * scale
         if self.parts:
             return Fraction(step, self.parts) / scale**self.norm
         length = step / scale
@@ -244,40 +245,8 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     return Reach(full, per_group, rest, cells, always, least)
 
 
-class Filling(NamedTuple):
-    """How many cells of every kind a pair of units fills.
-
-    Parameters
-    ----------
-    full
-        Full of rows of both units.
-    full_alone
-        Full of one unit, without the other.
-    full_and_rest
-        Full of one unit, with the rest of the other.
-    rests
-        With the rests of both.
-    rest_alone
-        With the rest of one unit, without the other.
-    """
-
-    full: int
-    full_alone: int
-    full_and_rest: int
-    rests: int
-    rest_alone: int
-
-    def pairs(self, reach: Reach) -> list[tuple[int, int, int]]:
-        """Return how many cells hold so many rows of one unit and of the other."""
-        rows, rest = reach.rows, reach.rest
-        kinds = (
-            (self.full, rows, rows),
-            (self.full_alone, rows, 0),
-            (self.full_and_rest, rows, rest),
-            (self.rests, rest, rest),
-            (self.rest_alone, rest, 0),
-        )
-        return [kind for kind in kinds if kind[0]]
+Filling: TypeAlias = list[tuple[int, int, int]]
+"""How many cells hold so many rows of one unit, and so many of the other."""
 
 
 class Rests(NamedTuple):
@@ -325,15 +294,23 @@ def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
     A unit has a rest only beside all its full cells. The total is concave and piecewise linear in
     the number of cells that are full for both: trying its ends and its one bend is enough.
     """
-    room = reach.cells - rests.mine - rests.theirs + rests.together  # cells without a rest
-    mine = reach.full - rests.on_mine  # my full cells that do not hold the other's rest
+    # cells without a rest
+    room = reach.cells - rests.mine - rests.theirs + rests.together
+    # my full cells that do not hold the other's rest
+    mine = reach.full - rests.on_mine
     theirs = reach.full - rests.on_theirs
     for both in {0, mine + theirs - room, mine, theirs, room}:
         needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
         if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
             full_alone = min(mine + theirs - 2 * both, room - both)
-            full_and_rest = rests.on_theirs + rests.on_mine
-            yield Filling(both, full_alone, full_and_rest, rests.together, rests.alone)
+            kinds = [
+                (both, reach.rows, reach.rows),
+                (full_alone, reach.rows, 0),
+                (rests.on_theirs + rests.on_mine, reach.rows, reach.rest),
+                (rests.together, reach.rest, reach.rest),
+                (rests.alone, reach.rest, 0),
+            ]
+            yield [kind for kind in kinds if kind[0]]
 
 
 Inside = Literal["sum", "max"]
@@ -449,9 +426,9 @@ def over_units(
         return distance(1, 0) * weight
     if reach.always:
         return distance(1, 1)
-    zero, known = 0 * distance(1, 0), cache(distance)
+    zero, cached = 0 * distance(1, 0), cache(distance)
     return max(
-        sum((cells * known(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
+        sum((cells * cached(a, b) for cells, a, b in filling), start=zero)
         for filling in fillings(reach)
     )
 
@@ -478,7 +455,8 @@ def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     """Give each coordinate the number of its group, and find the groups of several footprints."""
     dense, sparse = _take_apart(footprints)
     larger = [group for group in groups or () if len(group) > 1]
-    if not larger and not sparse:  # footprints share no coordinate
+    # footprints share no coordinate
+    if not larger and not sparse:
         return _Grouping(tuple(range(size)), frozenset(), frozenset())
     of = list(range(size))
     for group in larger:
@@ -516,27 +494,29 @@ def _distance(
 ) -> Scale:
     """F(a, b): rows of one unit against those of another."""
     far = zero = 0 * scales[0]
-    largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
+    # of each shared group
+    largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
     # columns of one kind look the same: each kind is worked out once
-    dense = cache(_dense) if len(footprints) > 1 else _dense
+    worst = cache(_worst) if len(footprints) > 1 else _worst
     for part in footprints:
         match part:
             case Footprint():
                 for group, places in _divide_footprint(part, grouping):
-                    moved = dense(*_kind(part, places, scales, grouping), units)
+                    corners, wide, alike = _kind(part, places, scales, grouping)
+                    moved = worst(corners, corners, wide, alike, units)
                     if group is None:
                         far += moved
                     else:
                         largest[group] = max(largest[group], moved)
             case Exclusive():
-                steps, also = cache(_steps), cache(_dense_or_absent)
-                own: list[tuple[Any, Any, Any, Any]] = []
+                steps, either = cache(_steps), cache(_either)
+                steps_of_parts: list[tuple[Any, Any, Any, Any]] = []
                 for box, gone, kind in _divide_exclusive(part, scales, grouping):
                     if box is None:
-                        own.append(steps(gone, *kind, units))
+                        steps_of_parts.append(steps(gone, *kind, units))
                     else:
-                        largest[box] = max(largest[box], also(gone, *kind, units))
-                far += _exclusive(own, zero)
+                        largest[box] = max(largest[box], either(gone, *kind, units))
+                far += _exclusive(steps_of_parts, zero)
             case Sparse() if grouping.sparse:
                 moved = _largest(part, scales[part.coordinate], units)
                 largest |= {group: max(largest[group], moved) for group in grouping.sparse}
@@ -577,27 +557,20 @@ def _kind(
     return tuple(moved), of_corners, tuple(map(groups.index, groups))
 
 
-def _dense(
-    corners: Corners, scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
-) -> Scale:
-    """Share of a footprint in F: the worst pair of corners."""
-    return _worst((corners, corners), scales, groups, units)
-
-
-def _dense_or_absent(absent: tuple[int, ...], corners: Corners, *how: Any) -> Any:
+def _either(absent: tuple[int, ...], corners: Corners, *kind: Any) -> Any:
     """Share of a part in F that excludes others, by itself."""
-    return _dense((absent, *corners), *how)
+    return _worst((absent, *corners), (absent, *corners), *kind)
 
 
-def _steps(absent: tuple[int, ...], corners: Corners, *how: Any) -> tuple[Any, Any, Any, Any]:
+def _steps(absent: tuple[int, ...], corners: Corners, *kind: Any) -> tuple[Any, Any, Any, Any]:
     """Return F of a part that excludes others where no row is in it, and what comes to it.
 
     That is where rows of both units are in it, of the first one alone, or of the other one.
     """
     gone = (absent,)
-    none = _worst((gone, gone), *how)
+    none = _worst(gone, gone, *kind)
     pairs = ((corners, corners), (corners, gone), (gone, corners))
-    both, mine, theirs = (_worst(pair, *how) - none for pair in pairs)
+    both, mine, theirs = (_worst(*pair, *kind) - none for pair in pairs)
     return none, both, mine, theirs
 
 
@@ -615,18 +588,21 @@ def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) 
         gains += [both, first, second]
         mine.append((first, k))
         theirs.append((second, k))
-    pairs = itertools.product(*(sorted(own, reverse=True)[:2] for own in (mine, theirs)))
-    gains += [one + other for (one, k), (other, j) in pairs if k != j]
+    pairs = itertools.product(*(sorted(steps, reverse=True)[:2] for steps in (mine, theirs)))
+    gains += [first + second for (first, k), (second, j) in pairs if k != j]
     return base + max(gains)
 
 
 def _worst(
-    pair: tuple[Corners, Corners], scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
+    mine: Corners, theirs: Corners, scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
 ) -> Scale:
-    """Return the farthest movement between two sets of corners."""
+    """Return the farthest movement between two sets of corners: their share in F."""
     # many pairs move by the same: each is weighed once; where a unit has no row, any corner is it
-    mine, theirs = pair[0] if units.mine else pair[0][:1], pair[1] if units.theirs else pair[1][:1]
-    moves = {tuple(map(units.step, one, other)) for one, other in itertools.product(mine, theirs)}
+    if not units.mine:
+        mine = mine[:1]
+    if not units.theirs:
+        theirs = theirs[:1]
+    moves = {tuple(map(units.step, v, w)) for v, w in itertools.product(mine, theirs)}
     zero = 0 * scales[0]
     if len(scales) == 1:
         return units.length(max(step for (step,) in moves), scales[0])
@@ -659,7 +635,7 @@ def _sparse(part: Sparse, scale: Scale, units: UnitPair) -> Scale:
     far = 0 * scale
     for shared in {0, max(0, 2 * most - d), most}:
         for left, right in itertools.product({0, most - shared, d - shared - most}, repeat=2):
-            rest = d - shared - left - right
-            if min(left, right, rest) >= 0 and max(left, right) <= most - shared:
-                far = max(far, shared * both + left * mine + right * theirs + rest * none)
+            neither = d - shared - left - right
+            if min(left, right, neither) >= 0 and max(left, right) <= most - shared:
+                far = max(far, shared * both + left * mine + right * theirs + neither * none)
     return far

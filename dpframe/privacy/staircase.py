@@ -30,19 +30,9 @@ import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
+from dpframe.privacy import half_widths
 from dpframe.privacy.gaussian import GAUSSIAN
-from dpframe.privacy.half_widths import (
-    LEAST_MISSED,
-    KnownNoises,
-    Noises,
-    Others,
-    ShareSteps,
-    Terms,
-    TwoNoises,
-    form_of,
-    is_share_quick,
-    share_holds,
-)
+from dpframe.privacy.half_widths import Noises, ShareSteps, is_share_quick
 from dpframe.privacy.laplace import LAPLACE
 from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise import WORD, check_scale, check_size, exact_decimals, random_words
@@ -51,11 +41,16 @@ from dpframe.privacy.noise_sum import NoiseSum, Steps
 MOST_MOVED = 2**40
 """Largest D: beyond, a float has too few digits left for b."""
 
-_DIGITS = 60  # of exponentials and logarithms that decide on scales and costs
-_SLACK = Decimal(f"1e{10 - _DIGITS}")  # of exponentials and logarithms, relative and absolute
-_FARTHEST = 2.0**62  # steps; integers of 64 bits hold them
-_NOT_LESS = 1 + 1e-13  # with D = 1 noise is not to look better than that of Laplace
-_LEAST_EPSILON = 1 / 64  # draws take 1 / epsilon rounds; Laplace noise does as well
+# of exponentials and logarithms that decide on scales and costs
+_DIGITS = 60
+# of exponentials and logarithms, relative and absolute
+_SLACK = Decimal(f"1e{10 - _DIGITS}")
+# steps; integers of 64 bits hold them
+_FARTHEST = 2.0**62
+# with D = 1 noise is not to look better than that of Laplace
+_NOT_LESS = 1 + 1e-13
+# draws take 1 / epsilon rounds; Laplace noise does as well
+_LEAST_EPSILON = 1 / 64
 
 
 class Stairs(NamedTuple):
@@ -114,7 +109,8 @@ def scale_for(moved: int, wide: float) -> float:
     unit = math.ulp(float(moved))
     with exact_decimals(_DIGITS):
         least = (-Decimal(moved) / Decimal(wide)).exp() * (1 + _SLACK)
-        return moved + max(1, math.ceil(least / Decimal(unit))) * unit  # e^-epsilon may be 0
+        # e^-epsilon may be 0
+        return moved + max(1, math.ceil(least / Decimal(unit))) * unit
 
 
 @lru_cache(1024)
@@ -194,13 +190,15 @@ def staircase_noise(scale: float, size: int, context: Context) -> np.ndarray:
 def _try_draws(stairs: Stairs, size: int, context: Context) -> tuple[np.ndarray, np.ndarray]:
     """Draw so many times; say which draws are kept."""
     upper = stairs.width << stairs.bits
-    total = upper + (stairs.period - stairs.width) * stairs.numerator  # below 2**53
+    # below 2**53
+    total = upper + (stairs.period - stairs.width) * stairs.numerator
     words = random_words(size, context)
     point = words >> np.uint64(WORD - total.bit_length())
     lower = np.uint64(stairs.width) + (point - np.uint64(upper)) // np.uint64(stairs.numerator)
     place = np.where(point < upper, point >> np.uint64(stairs.bits), lower).astype(np.int64)
     drawn = place + stairs.period * _periods(stairs, size, context)
-    minus = (words & np.uint64(1)).astype(bool)  # a bit that tells nothing of the place
+    # a bit that tells nothing of the place
+    minus = (words & np.uint64(1)).astype(bool)
     kept = (point < total) & ~(minus & (drawn == 0))
     return np.where(minus, -drawn, drawn), kept
 
@@ -275,21 +273,23 @@ class Staircase(IntegerLaw):
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
         """Return P(Y >= m)."""
         stairs = stairs_of(scale)
-        places = np.asarray(np.clip(m, -_FARTHEST, _FARTHEST), np.int64)  # may be infinite
+        # may be infinite
+        places = np.asarray(np.clip(m, -_FARTHEST, _FARTHEST), np.int64)
         above = places >= 1
         k, j = np.divmod(np.where(above, places, 1 - places), stairs.period)
-        rest = np.maximum(stairs.width - j, 0) + stairs.ratio * np.minimum(
+        above_place = np.maximum(stairs.width - j, 0) + stairs.ratio * np.minimum(
             stairs.period - j, stairs.period - stairs.width
         )
-        rest = rest + stairs.first * stairs.ratio / (1 - stairs.ratio)
-        tail = stairs.peak * rest * np.exp(k * math.log(stairs.ratio))
+        above_place = above_place + stairs.first * stairs.ratio / (1 - stairs.ratio)
+        tail = stairs.peak * above_place * np.exp(k * math.log(stairs.ratio))
         return np.asarray(np.where(above, tail, 1 - tail))
 
     def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
         """Return `E cos(t Y)`, in closed form: sums of powers of `z = exp(i t)` are geometric."""
         stairs = stairs_of(scale)
         period, width, b = stairs.period, stairs.width, stairs.ratio
-        turn = t - 2 * math.pi * np.rint(t / (2 * math.pi))  # of whole turns nothing is left
+        # of whole turns nothing is left
+        turn = t - 2 * math.pi * np.rint(t / (2 * math.pi))
         near = np.exp(0.5j * (width - 1) * turn) * _ratio_of_sines(turn, width)
         far = np.exp(0.5j * (period + width - 1) * turn) * _ratio_of_sines(turn, period - width)
         upward = (near + b * far) / (1 - b * np.exp(1j * period * turn))
@@ -331,12 +331,12 @@ class Staircase(IntegerLaw):
         >>> STAIRCASE.half_width(scale, 0.95), STAIRCASE.sum_half_width(noise, 0.95)
         (20, 20.0)
         """
-        match form_of(noise, level, self, 0):
-            case KnownNoises(width):
+        match half_widths.form_of(noise, level, self, 0):
+            case half_widths.KnownNoises(width):
                 return width
-            case TwoNoises(steps, scales) if 1 - level >= LEAST_MISSED:
+            case half_widths.TwoNoises(steps, scales) if 1 - level >= half_widths.LEAST_MISSED:
                 return self._of_two_kinds(steps, [*map(Noises, scales)], level)
-            case TwoNoises() | Others():
+            case half_widths.TwoNoises() | half_widths.Others():
                 return self._of_others(noise, level)
 
     def _of_others(self, noise: NoiseSum, level: float) -> float | np.ndarray:
@@ -352,15 +352,15 @@ class Staircase(IntegerLaw):
         self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
     ) -> np.ndarray:
         """Compare a distance with the half-width: in few rows, of two noises by their tails."""
-        if 1 - level >= LEAST_MISSED:
+        if 1 - level >= half_widths.LEAST_MISSED:
             shares = ShareSteps.of(noise, self)
             holds = partial(self._holds, level=level)
             if shares is not None:
                 return np.where(shares.hold(distance, holds), -1.0, 1.0)
             pair = noise.pair(self.standard_deviation)
             if pair is not None and (rows or np.size(distance)) <= _FEW_ROWS:
-                (one, other), (scale, its) = pair
-                both = np.abs(one), np.abs(other)
+                (first, second), (scale, its) = pair
+                both = np.abs(first), np.abs(second)
                 return np.where(holds(distance, both, scale, Noises(its)), -1.0, 1.0)
         return np.asarray(distance - self.sum_half_width(noise, level))
 
@@ -369,15 +369,15 @@ class Staircase(IntegerLaw):
     ) -> np.ndarray:
         """Tell where noise of a scale and others may lead that far, by tails or a half-width."""
         if is_share_quick(others, np.size(distance), level, self):
-            return share_holds(distance, steps, scale, others, level, law=self)
+            return half_widths.share_holds(distance, steps, scale, others, level, law=self)
         return np.asarray(distance <= self._of_two_kinds(steps, [Noises(scale), others], level))
 
     def _of_two_kinds(self, steps: Steps, noises: Sequence[Noises], level: float) -> np.ndarray:
         """Half-width for noises of two kinds, of steps that differ from row to row."""
-        one, other = np.broadcast_arrays(*steps)
+        x, y = np.broadcast_arrays(*steps)
         units = [self.standard_deviation(s) * math.sqrt(number) for s, number in noises]
-        first = one * units[0] >= other * units[1]
-        large, small = np.where(first, one, other), np.where(first, other, one)
+        first = x * units[0] >= y * units[1]
+        large, small = np.where(first, x, y), np.where(first, y, x)
         ratio = np.divide(small, large, out=np.zeros(large.shape), where=large > 0)
         ratio *= np.where(first, units[1], units[0]) / np.where(first, units[0], units[1])
         node = np.ceil(ratio * _NODES * (1 - _NO_MORE)).clip(0, _NODES).astype(np.int64)
@@ -387,7 +387,7 @@ class Staircase(IntegerLaw):
             scales = np.repeat([noises[a].scale, noises[b].scale], numbers)
             for at in np.unique(node[mine]).tolist():
                 parts = np.repeat([1.0, at / _NODES * units[a] / (units[b] or 1.0)], numbers)
-                wide = Terms.of(parts, scales).half_width(level, self)
+                wide = half_widths.Terms.of(parts, scales).half_width(level, self)
                 these = mine & (node == at)
                 width[these] = (wide + parts.sum()) * large[these]
         return width
@@ -425,9 +425,9 @@ class Staircase(IntegerLaw):
         stairs = stairs_of(scale)
         b = stairs.ratio
         k, j = divmod(a + 1, stairs.period)
-        rest = max(stairs.width - j, 0) + b * min(stairs.period - j, stairs.period - stairs.width)
-        rest += stairs.first * b / (1 - b)
-        return 2 * stairs.peak * rest * math.exp(k * math.log(b))
+        beyond = max(stairs.width - j, 0) + b * min(stairs.period - j, stairs.period - stairs.width)
+        beyond += stairs.first * b / (1 - b)
+        return 2 * stairs.peak * beyond * math.exp(k * math.log(b))
 
 
 STAIRCASE = Staircase()

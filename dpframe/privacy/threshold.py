@@ -49,13 +49,19 @@ from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
 
-_PARTS = 50  # of a delta that noise and threshold share, where what is charged adds up
-_PARTS_OF_SETS = 10  # thresholds of weights take longer to find
+# of a delta that noise and threshold share, where what is charged adds up
+_PARTS = 50
+# thresholds of weights take longer to find
+_PARTS_OF_SETS = 10
 
-_PARTS_OF_UNIT = 125  # odd, see above; thresholds are multiples of .008
-_MARGIN = 2.0**-36  # tails err by less than 2**-39
-_LEAST_TAIL = 2.0**-1000  # smaller ones lose digits
-_MOST_SCALE = 2.0**50  # noise and counts stay far within 64 bits
+# odd, see above; thresholds are multiples of .008
+_PARTS_OF_UNIT = 125
+# tails err by less than 2**-39
+_MARGIN = 2.0**-36
+# smaller ones lose digits
+_LEAST_TAIL = 2.0**-1000
+# noise and counts stay far within 64 bits
+_MOST_SCALE = 2.0**50
 
 UNIT_WEIGHT = 2**20
 """The weight of the only label of a unit."""
@@ -122,8 +128,8 @@ class LabelThreshold:
     @property
     def loss(self) -> PrivacyLoss:
         """What a release costs, all rounds together."""
-        own = self.law.charge(self.allowed) + PrivacyLoss(delta=self.extra_delta)
-        return sum((one.loss for one in self.before), own)
+        last = self.law.charge(self.allowed) + PrivacyLoss(delta=self.extra_delta)
+        return sum((earlier.loss for earlier in self.before), last)
 
     @property
     def extra_delta(self) -> Fraction:
@@ -287,15 +293,16 @@ def threshold_of(
     weights = weights or (parts_of_unit(law),)
     distance = Fraction(moved * weights[0] ** law.norm)
     if distance / allowed > Fraction(_MOST_SCALE) ** law.norm:
-        why = f"the noise needed has a scale above {_MOST_SCALE / weights[0]:.2g} units"
-        raise CalibrationError(f"{why}. Spend more{way_out}.")
+        reason = f"the noise needed has a scale above {_MOST_SCALE / weights[0]:.2g} units"
+        raise CalibrationError(f"{reason}. Spend more{way_out}.")
     if delta < 2 * labels * Fraction(_LEAST_TAIL):
         rule = "the extra delta of finding labels must be at least 2**-999 for each label of a unit"
         way_out = "Give a tenth of delta, for instance."
         raise CalibrationError(f"{rule}, got about {float(delta):g}. {way_out}")
     start = float(distance / allowed) ** (1 / law.norm)
     scale = round_up(start, lambda s: distance <= allowed * Fraction(s) ** law.norm)
-    first = weights[0] + 1  # so that noise above 0 alone shows a label of one unit
+    # so that noise above 0 alone shows a label of one unit
+    first = weights[0] + 1
     least = least_integer(lambda t: extra_delta(law, scale, t, labels, weights) <= delta, first)
     return LabelThreshold(law, scale, least, labels, allowed, weights)
 
@@ -319,7 +326,8 @@ def delta_together(threshold: LabelThreshold, neighboring: Neighboring, epsilon:
     True
     False
     """
-    from scipy import special  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from scipy import special
 
     moved = counts_moved(threshold.labels, neighboring)
     alone = np.arange(1, moved + 1)
@@ -360,13 +368,13 @@ def threshold_alone(
     allowed = law.movement_allowed(_left(epsilon, delta))
     if not allowed:
         return None
-    found = threshold_of(law, allowed, delta, labels, neighboring)
+    noise_alone = threshold_of(law, allowed, delta, labels, neighboring)
     number = float_below(epsilon)
 
     def holds(least: int) -> bool:
-        return delta_together(replace(found, least=least), neighboring, number) <= delta
+        return delta_together(replace(noise_alone, least=least), neighboring, number) <= delta
 
-    return replace(found, least=least_integer(holds, found.least))
+    return replace(noise_alone, least=least_integer(holds, noise_alone.least))
 
 
 def best_split(
@@ -412,12 +420,12 @@ def best_split(
     find, steps = (set_threshold_of, _PARTS_OF_SETS) if sets else (threshold_of, _PARTS)
     parts = range(1, steps) if law.needs_delta else (steps,)
     extras = {min(most, delta * part / steps) for part in parts}
-    found = [
+    thresholds = [
         find(law, allowed, extra, labels, neighboring)
         for extra in sorted(extras)
         if extra and (allowed := law.movement_allowed(_left(epsilon, delta - extra)))
     ]
-    return min(found, key=lambda one: one.order, default=None)
+    return min(thresholds, key=lambda threshold: threshold.order, default=None)
 
 
 def _left(epsilon: Fraction, delta: Fraction) -> Allowance:

@@ -35,6 +35,10 @@ from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_key
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
+_CURVE_OF_BOTH = (
+    "delta = p G(epsilon - e) + (1 - p) G(epsilon + e), with e the pure epsilon, "
+    f"p = 1 / (1 + exp(-e)), and G(epsilon) the {_CURVE}"
+)
 
 
 def cost_lines(release: Release) -> list[str]:
@@ -56,8 +60,9 @@ def cost_lines(release: Release) -> list[str]:
         lines.append(f"added up: mu squared = {mu_squared:.6g}, mu = {mu:.6g}")
     loss = release.privacy_loss
     if mu_squared and loss.epsilon is not None and loss.delta:
+        curve = _CURVE_OF_BOTH if epsilon else _CURVE
         lines.append(
-            f"at delta = {loss.delta:g}: epsilon = {loss.epsilon:.6g}, which solves {_CURVE}"
+            f"at delta = {loss.delta:g}: epsilon = {loss.epsilon:.6g}, which solves {curve}"
         )
     return lines
 

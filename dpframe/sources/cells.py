@@ -149,8 +149,8 @@ def _encoding(name: object) -> str:
     if not plain:
         such = "such as utf-8, cp1252, cp1251, gb18030 or cp932"
         rule = f"must be an encoding that has ASCII as it is, and no shifts, {such}"
-        way = "Convert the files, to UTF-8 for instance."
-        raise DeclarationError.about("encoding", rule, name, way)
+        hint = "Convert the files, to UTF-8 for instance."
+        raise DeclarationError.about("encoding", rule, name, hint)
     return UTF8 if encoding.startswith(UTF8) else encoding
 
 
@@ -162,7 +162,8 @@ def _is_date_form(form: str) -> bool:
     """Tell whether a form of `strptime` says the year, and reads what it writes."""
     written = _SAMPLE_DAY.strftime(form)
     if written == _SAMPLE_DAY.replace(year=_SAMPLE_DAY.year + 1).strftime(form):
-        return False  # says no year: newer Pythons warn of reading it
+        # says no year: newer Pythons warn of reading it
+        return False
     try:
         return datetime.strptime(written, form).year == _SAMPLE_DAY.year
     except ValueError:
@@ -171,14 +172,16 @@ def _is_date_form(form: str) -> bool:
 
 _BLANKS = " \t"
 _INT64 = range(-(2**63), 2**63)
-_MOST_DIGITS = 18  # 10**18 is the largest power of ten below 2**63
+# 10**18 is the largest power of ten below 2**63
+_MOST_DIGITS = 18
 _INFINITE = re.compile("[+-]?inf(?:inity)?", re.IGNORECASE)
 _EXPONENT = "[eE][+-]?[0-9]+"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _OFFSET = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 _ISO = re.compile(f"{_DATE}(?:[ T]{_CLOCK})?{_OFFSET}?")
-_FINER = re.compile(r"(\.[0-9]{6})[0-9]+")  # than microseconds
+# than microseconds
+_FINER = re.compile(r"(\.[0-9]{6})[0-9]+")
 # Arrow has a year 0 and years above 9999, and refuses what is finer than microseconds
 _PLAIN_DATE = "[12]" + _DATE.replace("4", "3", 1)
 _PLAIN_TIME = f"{_PLAIN_DATE}(?:[ T]{_CLOCK.replace('9}', '6}')})?"
@@ -271,7 +274,8 @@ def _undo_marks(kind: str, cells: Any, dialect: Dialect) -> Any:
         if mark.encode(dialect.encoding) != instead:
             pattern = mark.encode(dialect.encoding)
             cells = compute.replace_substring(cells, pattern, instead)
-    if kind == INTEGER:  # pandas writes integers beside missing cells as floats
+    # pandas writes integers beside missing cells as floats
+    if kind == INTEGER:
         cells = compute.replace_substring_regex(cells, r"\.0*$", "")
     return cells
 

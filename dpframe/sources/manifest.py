@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dpframe.columns import require_arrow
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError
@@ -28,7 +29,8 @@ from dpframe.sources.match import known_of
 LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 """File systems of pyarrow that are disks of this machine."""
 
-_HIDDEN = re.compile("(^|/)[._]")  # names that pyarrow leaves out, too
+# names that pyarrow leaves out, too
+_HIDDEN = re.compile("(^|/)[._]")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -81,25 +83,27 @@ def check_read_once(files: Iterable[FileId], parameter: str = "path") -> tuple[F
         first = seen.setdefault(file.place, file)
         if first is not file:
             same = f"{file.path} is the same file as {first.path}"
-            how = f"{file.path} is listed twice" if file.path == first.path else same
-            rule = f"must name each file once: {how}"
-            way = "its rows would count twice. Leave one out, or remove the link."
-            raise DeclarationError(f"{parameter} {rule}, and {way}", parameter=parameter)
+            places = f"{file.path} is listed twice" if file.path == first.path else same
+            rule = f"must name each file once: {places}"
+            hint = "its rows would count twice. Leave one out, or remove the link."
+            raise DeclarationError(f"{parameter} {rule}, and {hint}", parameter=parameter)
     return tuple(seen.values())
 
 
 def resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
     """Return a file system of pyarrow, with paths in it."""
-    from pyarrow import fs  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from pyarrow import fs
 
     if isinstance(path, list):
-        places = [resolve(one, filesystem) for one in path]
-        return (places[0][0] if places else fs.LocalFileSystem()), [one for _, one in places]
+        places = [resolve(part, filesystem) for part in path]
+        return (places[0][0] if places else fs.LocalFileSystem()), [part for _, part in places]
     if isinstance(filesystem, str):
         filesystem, _ = fs.FileSystem.from_uri(filesystem)
     if filesystem is None:
         return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-    if type(filesystem).__name__ == "LocalFileSystem":  # that of fsspec reads no links
+    # that of fsspec reads no links
+    if type(filesystem).__name__ == "LocalFileSystem":
         filesystem = fs.LocalFileSystem()
     elif not isinstance(filesystem, fs.FileSystem):
         filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
@@ -108,13 +112,15 @@ def resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
 
 def list_files(filesystem: Any, path: str | list[str]) -> list[Any]:
     """List files, those in folders but hidden ones; a request, as a rule."""
-    from pyarrow import fs  # slow to import, and not always needed
+    # slow to import, and not always needed
+    from pyarrow import fs
 
-    found = filesystem.get_file_info(path)
-    infos = found if isinstance(path, list) else [found]
-    if not isinstance(path, list) and found.type == fs.FileType.Directory:
-        base = found.path.rstrip("/")
-        inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
+    listed = path if isinstance(path, list) else [path]
+    infos = filesystem.get_file_info(listed)
+    if not isinstance(path, list) and infos[0].type == fs.FileType.Directory:
+        folder = infos[0].path
+        base = folder.rstrip("/")
+        inside = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
         infos = [info for info in inside if info.is_file]
         infos = [info for info in infos if not _HIDDEN.search(info.path.removeprefix(base))]
     absent = [info.path for info in infos if not info.is_file]
@@ -149,7 +155,9 @@ def _in_store(pattern: str, store: Any) -> list[str]:
     wildcard = _WILDCARD.search(head)
     if wildcard is None:
         return [pattern]
-    from pyarrow import fs  # slow to import, and not always needed
+    require_arrow("looking into a store")
+    # slow to import, and not always needed
+    from pyarrow import fs
 
     folder = head[: wildcard.start()].rpartition("/")[0]
     base = folder
@@ -157,21 +165,26 @@ def _in_store(pattern: str, store: Any) -> list[str]:
         store, base = fs.FileSystem.from_uri(f"{folder}{mark}{options}")
     infos = store.get_file_info(fs.FileSelector(base, recursive=True))
     inside = sorted(info.path.removeprefix(base.rstrip("/")) for info in infos)
-    wanted = head.removeprefix(folder).split("/")
-    return [f"{folder}{one}{mark}{options}" for one in inside if _is_like(one.split("/"), wanted)]
+    pattern_parts = head.removeprefix(folder).split("/")
+    return [
+        f"{folder}{name}{mark}{options}"
+        for name in inside
+        if _is_like(name.split("/"), pattern_parts)
+    ]
 
 
-def _is_like(parts: list[str], wanted: list[str]) -> bool:
+def _is_like(parts: list[str], pattern: list[str]) -> bool:
     """Whether a path is what a pattern says, folder by folder; ** is any number of folders."""
-    if not wanted:
+    if not pattern:
         return not parts
-    if wanted[0] == "**":
-        return any(_is_like(parts[n:], wanted[1:]) for n in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _is_like(parts[1:], wanted[1:])
+    if pattern[0] == "**":
+        return any(_is_like(parts[n:], pattern[1:]) for n in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _is_like(parts[1:], pattern[1:])
 
 
 _IN_MEMORY = ("pandas", "dask")
-_GUESSED = ("datetime64", "timedelta64", "period", "interval")  # of Python objects, by pandas
+# of Python objects, by pandas
+_GUESSED = ("datetime64", "timedelta64", "period", "interval")
 
 
 @frozen(eq=False)
@@ -234,10 +247,10 @@ class Manifest:
 
         Bytes and texts are one kind: a plan reads ids as bytes that a frame holds as texts.
         """
-        known = known_of(type_name, declaration.column(label))
-        if known.kinds is None or kinds.OTHER in known.kinds:
+        public = known_of(type_name, declaration.column(label))
+        if public.kinds is None or kinds.OTHER in public.kinds:
             return None
-        held = {kinds.TEXT if kind == kinds.BYTES else kind for kind in known.kinds}
+        held = {kinds.TEXT if kind == kinds.BYTES else kind for kind in public.kinds}
         return " and ".join(sorted(held))
 
 

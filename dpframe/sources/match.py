@@ -30,9 +30,12 @@ Types: TypeAlias = Callable[[Hashable], str | None]
 """Names the public type of a column; `None` where one cell may have decided on it."""
 
 _NUMBERS = frozenset([kinds.NUMBER])
-_ORDERED = kinds.POINTS | {kinds.NUMBER, kinds.DURATION}  # values with an order and a difference
-_UNTOLD = ("null", "object", "extension")  # types of columns that may hold texts, or numbers
-_GUESSED = ("period", "interval")  # what pandas makes of cells, where none is odd
+# values with an order and a difference
+_ORDERED = kinds.POINTS | {kinds.NUMBER, kinds.DURATION}
+# types of columns that may hold texts, or numbers
+_UNTOLD = ("null", "object", "extension")
+# what pandas makes of cells, where none is odd
+_GUESSED = ("period", "interval")
 _INFERRED = {
     "string": kinds.TEXT,
     "integer": kinds.NUMBER,
@@ -114,7 +117,8 @@ class Claim(NamedTuple):
             return _cells_of(self.values)
         if self.parameter in ("bounds", "bins"):
             return _cells_of(self.value, FLOAT)
-        if self.kinds == _NUMBERS:  # a condition by itself may be a bool as well
+        # a condition by itself may be a bool as well
+        if self.kinds == _NUMBERS:
             return set() if self.value is True else {FLOAT}
         if self.constant is None:
             return set()
@@ -143,7 +147,7 @@ class Known(NamedTuple):
 
 
 def check_match(
-    types: Types, declaration: Declaration, asked: Any, axes: Iterable[Axis] = ()
+    types: Types, declaration: Declaration, query: Any, axes: Iterable[Axis] = ()
 ) -> None:
     """Refuse the first argument that no value of its column can match.
 
@@ -153,7 +157,7 @@ def check_match(
         Names the public type of a column.
     declaration
         What is declared.
-    asked
+    query
         A query, or what is looked for.
     axes
         The groups that are planned for it.
@@ -173,7 +177,7 @@ def check_match(
         return columns[label]
 
     of_groups = (claim for axis in axes for claim in _of_axis(axis))
-    for claim in (*claims(declaration, asked), *of_groups):
+    for claim in (*claims(declaration, query), *of_groups):
         if claim.other is None:
             _check(known(claim.label), claim)
             continue
@@ -212,15 +216,15 @@ def _of_type(name: str) -> Known:
     return Known(frozenset([kind]), f"holds {kind} ({name})", name)
 
 
-def _check(known: Known, claim: Claim) -> None:
+def _check(public: Known, claim: Claim) -> None:
     """Refuse a claim that is true of no value of a column."""
     if claim.parameter == "part":
-        _check_part(known, claim)
-    elif known.kinds is not None:
-        if claim.kinds and known.kinds.isdisjoint(claim.kinds):
-            _refuse(known, claim, claim.words.format(claim.value))
-        if known.type is not None and not _holds(known.type, claim):
-            _refuse(known, claim, f"{claim.words.format(claim.value)} that it cannot hold")
+        _check_part(public, claim)
+    elif public.kinds is not None:
+        if claim.kinds and public.kinds.isdisjoint(claim.kinds):
+            _refuse(public, claim, claim.words.format(claim.value))
+        if public.type is not None and not _holds(public.type, claim):
+            _refuse(public, claim, f"{claim.words.format(claim.value)} that it cannot hold")
 
 
 def _holds(name: str, claim: Claim) -> bool:
@@ -235,36 +239,36 @@ def _holds(name: str, claim: Claim) -> bool:
     return kinds.can_hold(name, _numbers_of(claim.values))
 
 
-def _check_part(known: Known, claim: Claim) -> None:
+def _check_part(public: Known, claim: Claim) -> None:
     """Check that a column can hold a part.
 
     Where nothing says what it holds, numbers alone are parts: a text would match no row of a column
     of numbers, and whether it is one must not decide on what is refused.
     """
-    is_told = known.kinds is not None or known.type is not None
-    held = known.kinds if is_told else _NUMBERS
+    is_told = public.kinds is not None or public.type is not None
+    held = public.kinds if is_told else _NUMBERS
     if held is not None and not held.isdisjoint(claim.kinds):
-        if known.type is None or _holds(known.type, claim):
+        if public.type is None or _holds(public.type, claim):
             return
-    rule = f"must be a value of the column {claim.label!r}, which {known.words}"
-    way = "A part is a number or a text: dates are parts in a column of texts."
+    rule = f"must be a value of the column {claim.label!r}, which {public.words}"
+    hint = "A part is a number or a text: dates are parts in a column of texts."
     if not is_told:
         rule = f"must be a number where nothing says that the column {claim.label!r} holds texts"
-        way = (
+        hint = (
             f'Declare keys={{{claim.label!r}: ["2024-03", ...]}} or a schema, or first make the '
             'column one of dtype "string".'
         )
     elif held is not None and kinds.NUMBER in held:
-        way = "Write a number that it can hold, such as part=3."
-    raise DeclarationError.about("part", rule, claim.value, way)
+        hint = "Write a number that it can hold, such as part=3."
+    raise DeclarationError.about("part", rule, claim.value, hint)
 
 
-def _refuse(known: Known, claim: Claim, words: str) -> NoReturn:
+def _refuse(public: Known, claim: Claim, words: str) -> NoReturn:
     """Refuse a claim; keys are not shown, since they may have been taken from cells."""
     # `x != 1` is true of all texts
     end = "it is the same for every value" if claim.of_rows else "no row can match"
-    said = f"{claim.label!r} {known.words}, but {words}: {end}."
-    text = " ".join([said, *_way_out(known.kinds or frozenset(), claim), "Nothing was charged."])
+    said = f"{claim.label!r} {public.words}, but {words}: {end}."
+    text = " ".join([said, *_way_out(public.kinds or frozenset(), claim), "Nothing was charged."])
     raise QueryError(text, parameter=claim.parameter, label=claim.label)
 
 
@@ -279,8 +283,8 @@ def _way_out(held: kinds.Kinds, claim: Claim) -> Iterator[str]:
         case "where" | "condition":
             yield from _way_of_condition(held, claim)
         case _ if held == {kinds.TEXT}:
-            way = "Convert it to numbers before it is declared, or read the file with its type"
-            yield f'{way} (thousands="," for 1,234.50).'
+            hint = "Convert it to numbers before it is declared, or read the file with its type"
+            yield f'{hint} (thousands="," for 1,234.50).'
 
 
 def _way_of_condition(held: kinds.Kinds, claim: Claim) -> Iterator[str]:
@@ -300,27 +304,27 @@ def _way_of_condition(held: kinds.Kinds, claim: Claim) -> Iterator[str]:
 # Claims ---------------------------------------------------------------------------------------
 
 
-def claims(declaration: Declaration, asked: Any) -> Iterator[Claim]:
+def claims(declaration: Declaration, query: Any) -> Iterator[Claim]:
     """Give all that is asked of columns, but of groups."""
-    match asked:
+    match query:
         case Discovery():
-            for axis in asked.axes:
+            for axis in query.axes:
                 kind = kinds.kind_of_type(axis.kind)
                 assert kind is not None  # noqa: S101  # every kind of labels has one
                 words = f"dtype= looks for {kind}"
                 yield Claim(axis.column, "dtype", frozenset([kind]), words)
-            yield from _of_condition(asked.where, "where")
+            yield from _of_condition(query.where, "where")
         case CapSearch():
-            yield from claims(declaration, asked.query)
+            yield from claims(declaration, query.query)
         case BoundSearch():
-            yield Claim(asked.column, "column", _NUMBERS, "bounds are looked for that are numbers")
-            yield from claims(declaration, asked.query)
+            yield Claim(query.column, "column", _NUMBERS, "bounds are looked for that are numbers")
+            yield from claims(declaration, query.query)
         case Query():
-            for output in asked.outputs:
+            for output in query.outputs:
                 yield from _of_output(declaration, output)
-            yield from _of_condition(asked.condition, "where")
+            yield from _of_condition(query.condition, "where")
         case _:
-            assert_never(asked)
+            assert_never(query)
 
 
 def _of_output(declaration: Declaration, output: OutputSpec) -> Iterator[Claim]:
@@ -423,7 +427,8 @@ def _of_constant(label: str, constant: float | str, parameter: str, *, equal: bo
         return Claim(label, parameter, _NUMBERS, words, constant, values)
     matched = {kinds.TEXT}
     moment = moment_of(constant)
-    if moment is not None:  # without an offset it is compared with clocks on the wall
+    # without an offset it is compared with clocks on the wall
+    if moment is not None:
         matched |= kinds.POINTS if moment.tzinfo is None else {kinds.ZONED}
     words = "a condition compares it with the text {!r:.100}"
     return Claim(label, parameter, frozenset(matched), words, constant, [constant])
@@ -457,7 +462,7 @@ def claims_of_query(declaration: Declaration, query: Query) -> Iterator[Claim]:
 
 
 def type_of_cells(
-    label: Hashable, declaration: Declaration, asked: Sequence[Claim], *, guess: bool = False
+    label: Hashable, declaration: Declaration, claims_made: Sequence[Claim], *, guess: bool = False
 ) -> str | None:
     """Say how cells of a column of a text file are read; `None` if nothing says so, or in two ways.
 
@@ -470,7 +475,7 @@ def type_of_cells(
     if declared is not None:
         return declared
     for of_rows in (False, True):
-        same = (claim for claim in asked if claim.label == label and claim.of_rows == of_rows)
+        same = (claim for claim in claims_made if claim.label == label and claim.of_rows == of_rows)
         if types := set().union(*(claim.cells(guess=guess) for claim in same)):
             return _type_among(types)
     return STRING if label in declaration.unit_columns else None
@@ -488,7 +493,8 @@ def _kinds_of_keys(keys: pd.Index) -> kinds.Kinds:
     if kind is not None:
         return frozenset([kind])
     examples = {type(key): key for key in keys}
-    if any(issubclass(cls, datetime) for cls in examples):  # with an offset, or without
+    # with an offset, or without
+    if any(issubclass(cls, datetime) for cls in examples):
         return frozenset(map(kinds.kind_of_value, keys))
     return frozenset(map(kinds.kind_of_value, examples.values()))
 
@@ -516,8 +522,8 @@ def _cells_of(values: Any, numbers: str | None = None) -> set[str]:
     held = _kinds_of_keys(index)
     types = {_CELLS[kind] for kind in held - _NUMBERS if kind in _CELLS}
     if kinds.NUMBER in held:
-        known = {"b": "bool", "i": INTEGER, "f": FLOAT}
-        types.add(numbers or known.get(index.dtype.kind, kinds.OTHER))
+        by_dtype = {"b": "bool", "i": INTEGER, "f": FLOAT}
+        types.add(numbers or by_dtype.get(index.dtype.kind, kinds.OTHER))
     return types
 
 
@@ -538,8 +544,8 @@ def _numbers_of(values: Sequence[Any] | pd.Index) -> np.ndarray:
 
 def _with_midnights(held: Iterable[str]) -> kinds.Kinds:
     """Add times to dates, and dates to times: a date is its midnight."""
-    known = frozenset(held)
-    return known if known.isdisjoint(kinds.LOCAL) else known | kinds.LOCAL
+    all_kinds = frozenset(held)
+    return all_kinds if all_kinds.isdisjoint(kinds.LOCAL) else all_kinds | kinds.LOCAL
 
 
 def _listed(held: Iterable[str]) -> str:

@@ -22,8 +22,10 @@ from dpframe.sources.cells import FLOAT, INTEGER, KINDS, STRING, Dialect, read_c
 LONGEST_LINE = 1 << 19
 """Bytes of the longest line that is a row: it is cut into cells within one block of memory."""
 
-_LINES_BLOCK = 1 << 22  # bytes read at once
-_FIRST_BLOCK = 1 << 13  # bytes: a preview reads the header, and few rows
+# bytes read at once
+_LINES_BLOCK = 1 << 22
+# bytes: a preview reads the header, and few rows
+_FIRST_BLOCK = 1 << 13
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 
 
@@ -167,7 +169,8 @@ class _Marks:
         places = np.arange(len(self._quotes)) - np.repeat(bounds[:-1], counts)
         self._opens = places % 2 == 0
         self._unclosed = counts % 2 == 1
-        self._opens[bounds[1:][self._unclosed] - 1] = False  # each line begins outside of quotes
+        # each line begins outside of quotes
+        self._opens[bounds[1:][self._unclosed] - 1] = False
 
     def line_of(self, places: np.ndarray) -> np.ndarray:
         """Tell which lines some places are in."""
@@ -220,7 +223,8 @@ TYPES = (*KINDS, ID)
 
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BLOCK = 2 * LONGEST_LINE  # bytes that are cut into cells by one thread
+# bytes that are cut into cells by one thread
+_BLOCK = 2 * LONGEST_LINE
 
 
 @dataclass(slots=True)
@@ -228,7 +232,8 @@ class Tally:
     """What of a text file was not read; private, for the curator alone."""
 
     lines: int = 0  # lines that are no rows
-    cells: dict[str, int] = field(default_factory=dict)  # not of the kind of their column, by label
+    # not of the kind of their column, by label
+    cells: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Say it in words; empty if there is nothing.
@@ -262,7 +267,8 @@ def type_from_arrow(kind: Any) -> str | None:
     types = pa.types
     if types.is_timestamp(kind):
         return "datetime" if kind.tz is None else "datetime-utc"
-    if kind == pa.uint64() or kind == pa.float16():  # which are wider than int64, or rounded twice
+    # which are wider than int64, or rounded twice
+    if kind == pa.uint64() or kind == pa.float16():
         return None
     named = {
         "bool": (types.is_boolean,),
@@ -375,11 +381,13 @@ class TextReader:
 
     def _cut(self, rows: bytes, places: list[int]) -> Any:
         """Cut rows into cells, which are bytes or missing."""
-        from pyarrow import csv as pa_csv  # slow to import, and not always needed
+        # slow to import, and not always needed
+        from pyarrow import csv as pa_csv
 
         names = [str(place) for place in range(len(self.labels))]
         chosen = [names[place] for place in places]
-        if rows.startswith(_BYTE_ORDER_MARK):  # of a cell: pyarrow takes one for the file's
+        # of a cell: pyarrow takes one for the file's
+        if rows.startswith(_BYTE_ORDER_MARK):
             rows = _BYTE_ORDER_MARK + rows
         return pa_csv.read_csv(
             pa.BufferReader(rows),

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import is_label, is_unicode
 from dpframe.cells.keys import token
+from dpframe.cells.locate import COLUMNS, ROWS
 from dpframe.cells.record import attach, record_on, salt_of
 from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release, check_alike
@@ -187,15 +188,22 @@ def _show(
                 made = made.rename(
                     dict(given), axis=axis, level=name if made.axes[axis].nlevels > 1 else None
                 )
-    both = {**labels, **{name: new for name, new in names.items() if name in made.columns}}
-    made = made.rename(columns=both)
-    for axis in (0, 1):
+    flat = made.columns.nlevels == 1
+    both = labels | {name: new for name, new in names.items() if flat and name in made.columns}
+    for axis, number in product((ROWS, COLUMNS), range(max(one.nlevels for one in made.axes))):
         index = made.axes[axis]
-        if axis == 0 and labels and any(name is None or name == "variable" for name in index.names):
-            made = made.rename(index=labels)
+        # a key may read like a label
+        level = number if index.nlevels > 1 else None
+        if number >= index.nlevels or (axis, number) in shown.layout.levels:
+            continue
+        if axis == COLUMNS:
+            made = made.rename(columns=both, level=level)
+        else:
+            made = made.rename(index=labels, level=level)
+    for axis in (ROWS, COLUMNS):
         index = made.axes[axis]
         renamed = index.set_names([names.get(n, n) for n in index.names])
-        made = made.set_axis(renamed, axis="columns" if axis else "index")
+        made = made.set_axis(renamed, axis="columns" if axis == COLUMNS else "index")
     return made
 
 

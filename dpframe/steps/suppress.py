@@ -13,7 +13,7 @@ from dpframe.cells.verify import Shown, check_parts, look, without_cells
 from dpframe.certificates.definitions import CutPart
 from dpframe.declaration.facts import warn
 from dpframe.errors import QueryError, quote
-from dpframe.inference.intervals import check_no_intervals_beside
+from dpframe.inference.intervals import check_no_intervals_beside, total_half_width
 from dpframe.inference.selection import passes
 from dpframe.inference.sums import outward, rounded
 from dpframe.privacy.amounts import WRITTEN, as_float, as_number
@@ -57,7 +57,8 @@ def suppress(
     Warns
     -----
     DPFrameWarning
-        If relative_error is above 1, that is 100 %.
+        If relative_error is above 1, that is 100 %, or below is less than the half width of 95 %
+        intervals, and stands alone.
 
     Examples
     --------
@@ -86,6 +87,8 @@ def suppress(
         )
     judge = None if by is None else _label_of(shown, by)
     _check_judges(shown, judge, least, most)
+    if least is not None and most is None:
+        _warn_of_noise(shown, judge, least)
     cut = CutPart("suppress", judge, least, most)
     judges = {label: label if judge is None else judge for label in shown.labels}
     says_little = {one: ~passes(shown.opened, one, cut) for one in {*judges.values()}}
@@ -135,6 +138,25 @@ def _check_judges(shown: Shown, judge: str | None, low: float | None, most: floa
             rule = f"column {label!r} cannot say by its size which cells are to be suppressed"
             way_out = "Give the column that can, a count: by=..."
             raise QueryError(f"{rule}. {way_out}", parameter="by", label=label)
+
+
+def _warn_of_noise(shown: Shown, judge: str | None, least: float) -> None:
+    """Warn where noise alone is often beyond a limit, as public facts say."""
+    judges = shown.labels if judge is None else [judge]
+    for label in judges:
+        if label in shown.computed:
+            continue
+        place = shown.labels.index(label)
+        widths = [
+            total_half_width(one, one.columns[place], _LEVEL) for one in shown.certificate.releases
+        ]
+        width = min((width for width in widths if width is not None), default=0.0)
+        if width > least:
+            name = shown.opened.shown_label(label)
+            warn(
+                f"suppress: below={least:g} hides little of {name!r}: the noise of an empty group "
+                f"is up to \u00b1{width:,.4g}, with {_LEVEL:.0%} probability. Take a larger limit."
+            )
 
 
 def _limit(name: str, given: object) -> float:
@@ -190,6 +212,7 @@ def _keep_extreme(
     return shown.sealed(released.iloc[order[:n]], opened)
 
 
+_LEVEL = 0.95  # at which the noise is compared with a limit
 _MOST_DECIMALS = 15  # floats have no more
 
 

@@ -90,7 +90,12 @@ class Draw:
 
     @property
     def allowed(self) -> Fraction:
-        """What was charged, as `cost` counts it: mu squared of Gaussian noise, epsilon of other."""
+        """What was charged, as `cost` counts it: mu squared of Gaussian noise, epsilon of other.
+
+        Where both were, it is 1, and a cost is the larger part of what was charged for either.
+        """
+        if self.charged.mu_squared and self.charged.epsilon:
+            return Fraction(1)
         return self.charged.mu_squared or self.charged.epsilon
 
     def cost(self, other: "Draw") -> Fraction:
@@ -110,8 +115,13 @@ class Draw:
         if self.kind == "noise":
             plan = cast(PlannedTables, self._operation).plan
             triples = zip(plan.designs.values(), self._exact, other._exact, strict=True)
-            costs = (noisy.noise.cost(one, two) for noisy, one, two in triples)
-            return sum(costs, Fraction(0))
+            lost = PrivacyLoss()
+            for noisy, one, two in triples:
+                lost += noisy.law.charge(noisy.noise.cost(one, two))
+            if self.charged.mu_squared and self.charged.epsilon:
+                mu_squared = lost.mu_squared / self.charged.mu_squared
+                return max(mu_squared, lost.epsilon / self.charged.epsilon)
+            return lost.mu_squared + lost.epsilon
         if self.kind == "labels":
             return self._labels_cost(other)
         return self._selection_cost(other)
@@ -248,7 +258,8 @@ def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
         exact = exact.copy()
     else:
         measured = list(cast(PlannedTables, operation).plan.designs.values())
-        kind, law = "noise", measured[0].law.name
+        kind = "noise"
+        law = ", ".join(dict.fromkeys(one.law.name for one in measured))
         scales = tuple(scale for one in measured for scale in one.scales)
         groups = tuple(group for one in measured for group in one.shared)
         facts |= {
@@ -420,6 +431,8 @@ class Replay(Run):
 def excess_words(draw: Draw, cost: float) -> str:
     """Say that a neighbor moves more than was charged."""
     unit = "mu squared" if draw.charged.mu_squared else "epsilon"
+    if draw.charged.mu_squared and draw.charged.epsilon:
+        unit = "part of its charge"
     shown = f"{cost:.6g}" if cost < 1e20 else "more than any noise hides"  # noqa: PLR2004
     return f"{draw.what!r} moves by {unit} = {shown}, and {float(draw.allowed):.6g} was charged"
 

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import secrets
+import warnings
 import zlib
 
 import numpy as np
@@ -234,3 +235,25 @@ def test_units_of_any_size_are_written_down(released):
     assert (made["n_low"] <= made["n"]).all() and (made["n"] <= made["n_high"]).all()
     with pytest.raises(CertificateError, match="neither the released one"):
         dpf.verify(released.assign(n=(released["n"] / 25).round() * 25))
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"below": 29}, "up to \u00b130"),
+        ({"below": 20, "by": "n"}, "up to \u00b130"),
+        ({"below": 31}, None),
+        ({"below": 20, "relative_error": 0.3}, None),
+    ],
+)
+def test_limits_within_the_noise_hide_little(limits, said):
+    for rows in (0, 500):  # public facts alone decide
+        frame = pd.DataFrame({"zone": ["A"] * rows})
+        query = dpf.aggregate("zone", n=dpf.count())
+        facts = {"keys": {"zone": list("ABC")}, "privacy_unit": dpf.EACH_ROW}
+        frame.dp.declare(**facts)
+        released = frame.dp.release(query, epsilon=0.1)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            released.dp.suppress(**limits)
+        assert [said in str(one.message) for one in seen] == ([] if said is None else [True])

@@ -35,6 +35,10 @@ CALLS = {
     "margins, pure": (dpf.margins(["zone", "hour"], 1), {"mechanism": "laplace"}),
     "ranges": (dpf.ranges("fare", range(0, 51, 2), "zone"), GAUSSIAN),
     "tables": ({"a": dpf.count("zone"), "b": dpf.mean("fare"), "c": dpf.count("hour")}, {}),
+    "two laws": (
+        {"a": dpf.count("zone"), "b": dpf.sum("fare")},
+        {"mechanism": {"a": "laplace", "b": "gaussian"}, "delta": 1e-6},
+    ),
     "found": (dpf.discover("zone", discovery=1e-7), GAUSSIAN),
     "found alone": (dpf.discover("zone"), GAUSSIAN),
     "found, pure": (dpf.discover("zone", discovery=1e-7), {"mechanism": "laplace"}),

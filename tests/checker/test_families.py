@@ -1,6 +1,7 @@
 """The check accepts what each way of planning plans, and nothing with one scale 1 % smaller."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -222,3 +223,62 @@ def test_the_check_refuses_layers_with_one_integer_s_scale_1_percent_smaller():
         for row in range(relation == "replace", 6):
             with pytest.raises(PlanCheckError, match="report it"):
                 planned(frame, query, name, planner, None, (layers, row))
+
+
+MIXED = {"n": dpf.count("g"), "s": SUMS, "m": IN_MARGINS(), "v": dpf.mean("x", "g")}
+LAWS = {
+    "laplace and gaussian": ["laplace", "gaussian", "gaussian", "laplace"],
+    "box and correlated": ["box", "correlated", "box", "gaussian"],
+    "staircase and gaussian": ["staircase", "gaussian", "laplace", "gaussian"],
+}
+
+
+def plan_two_laws(frame, names, spoil=lambda noisy, made: made):
+    """Plan two laws in one charge with noise that is spoiled after it was settled."""
+    settle = plans.calibrate
+    found = []
+
+    def calibrated(noisy, allowed):
+        made = spoil(len(found), settle(noisy, allowed))
+        found.append(made)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "calibrate", calibrated)
+        mechanisms = dict(zip(MIXED, names, strict=True))
+        frame.dp.plan(MIXED, epsilon=3, delta=1e-6, mechanism=mechanisms)
+    return found
+
+
+def with_scales(noisy, factor, block=None):
+    scales = [
+        int(scale) + (scale - int(scale)) * factor
+        if noisy.law.shape == "stairs"
+        else scale * factor
+        for scale in noisy.scales
+    ]
+    kept = [scales[k] if block in (None, k) else own for k, own in enumerate(noisy.scales)]
+    return replace(noisy, scales=tuple(kept))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("names", LAWS.values(), ids=LAWS)
+def test_the_check_refuses_two_laws_with_a_smaller_scale_or_another_split(names, relation):
+    frame = declared(relation, margins.apart)
+    known = plan_two_laws(frame, names)
+    assert {one.law.norm for one in known} == {1, 2}
+    for at, one in enumerate(known):
+        for block in (k for k, scale in enumerate(one.scales) if scale):
+
+            def smaller(number, made, at=at, block=block):
+                return with_scales(made, 0.99, block) if number == at else made
+
+            with pytest.raises(PlanCheckError, match="report it"):
+                plan_two_laws(frame, names, smaller)
+    for more in (1, 2):
+
+        def moved(_, made, more=more):
+            return with_scales(made, 0.99 if made.law.norm == more else 1.01)
+
+        with pytest.raises(PlanCheckError, match=["epsilon", "mu squared"][more - 1]):
+            plan_two_laws(frame, names, moved)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.checker.units import FilledCaps, worst_cells, worst_stairs
+from dpframe.checker.witness import FilledCaps, worst_cells, worst_stairs
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.neighbors import Caps
 

@@ -75,12 +75,6 @@ def test_a_cell_that_is_no_text_is_none_of_any_kind(tmp_path, kind):
         assert plain == {"string": "1", "id": b"1"}.get(kind, 1)
 
 
-def test_a_label_that_is_no_text_is_no_group(tmp_path):
-    plan = plan_in(tmp_path, ('["A", "B", "C"]', '["A", "\\uFFFD", "Ã("]'))
-    written(tmp_path, [b"1,%s,5" % ODD, b"2,A,5", b"3,\xef\xbf\xbd,5", "4,Ã(,5".encode()])
-    assert trips(plan) == [1, 1, 1]
-
-
 def test_a_condition_sees_a_cell_that_equals_no_text(tmp_path):
     plan = plan_in(tmp_path, ('by = "zone"', 'by = "zone"\nwhere = "paid != \'no\'"'))
     written(tmp_path, [b"1,A,5,%s" % ODD, b"2,A,5,no", b"3,A,5,yes"], b"driver,zone,fare,paid")
@@ -185,19 +179,6 @@ def test_separators_are_no_part_of_a_character(tmp_path, name, separator, fits):
         return
     text = "driver,zone,fare\n1,A,5\n".replace(",", separator.replace("\\t", "\t"))
     (tmp_path / "trips-2024-03.csv").write_bytes(text.encode(name))
-    assert trips(plan) == [1, 0, 0]
-
-
-def test_missing_cells_are_said_in_the_encoding(tmp_path):
-    both = (BEFORE, f'{BEFORE}\nencoding = "cp1252"\nna_values = "—"')
-    plan = plan_in(tmp_path, both)
-    written(tmp_path, [b"1,\x97,5", b"2,A,5"])
-    assert column(plan, "zone") == [None, "A"]
-
-
-def test_a_mark_of_the_encoding_is_no_part_of_the_header(tmp_path):
-    plan = plan_in(tmp_path)
-    written(tmp_path, [b"1,A,5"], b"\xef\xbb\xbfdriver,zone,fare")
     assert trips(plan) == [1, 0, 0]
 
 

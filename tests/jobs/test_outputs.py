@@ -125,15 +125,6 @@ def test_another_start_may_write_the_same_meanwhile(tmp_path, monkeypatch, looks
     assert place in made.written and place.read_bytes() == content
 
 
-def test_nothing_is_left_beside_the_files(tmp_path):
-    plan = planned(tmp_path)
-    before = {path.name for path in tmp_path.iterdir()}
-    release_job(read_plan(plan, MARCH))
-    made = {path.name for path in tmp_path.iterdir()} - before
-    tables = {"by_zone-2024-03.csv", "fares-2024-03.csv"}
-    assert made == tables | {f"{name}.certificate.json" for name in tables}
-
-
 def test_a_table_appears_after_its_certificate(tmp_path, monkeypatch):
     plan, moved, replace = planned(tmp_path), [], os.replace
 

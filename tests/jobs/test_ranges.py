@@ -91,13 +91,6 @@ def test_sums_that_matter_are_rehearsed_and_released(plan, window, capsys):
     assert error == pytest.approx(known.variance(np.repeat([1.0, 0.0], [16, 48])) ** 0.5)
 
 
-def test_queries_are_read_with_their_arguments(plan):
-    queries = read_plan(plan, Overrides()).queries
-    assert queries["fares"].bins.edges == 64
-    assert queries["half"].words == "quantiles 0.25, 0.5 of fare by zone"
-    assert len(queries["tip"].edges) == 20
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -54,13 +54,6 @@ def test_parquet_files_are_found(tmp_path, monkeypatch, capsys, path):
     assert "TRIPS_HOME" not in path or "${TRIPS_HOME}/by.month" in capsys.readouterr().out
 
 
-def test_csv_files_of_a_pattern_are_one_frame(tmp_path):
-    for day in (1, 2):
-        TRIPS.to_csv(tmp_path / f"2024-03-0{day}.csv", index=False)
-    plan = reading(tmp_path, "{month}-*.csv")
-    assert release(plan) == SOUND
-
-
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "given",

@@ -62,16 +62,6 @@ def test_function_and_accessor_count_values_in_powers_of_two():
             assert found.dp.best
 
 
-@pytest.mark.parametrize("query", ["sum", "mean"])
-def test_what_is_suggested_can_be_given_to_the_query(query):
-    frame = trips()
-    found = frame.dp.suggest_bounds("fare", "zone", query=query, epsilon=1, **SMALL)
-    low, high = found.dp.best["bounds"]
-    assert -64 <= low < high == 64  # of 3,000 fares, 150 are beyond
-    released = getattr(frame.dp, query)("fare", "zone", epsilon=9, **found.dp.best)
-    assert dpf.verify(released).columns[0].declared == (low, high)
-
-
 def test_noise_of_all_bounds_is_what_the_planner_says():
     frame = trips()
     spend = {"epsilon": 0.9, "delta": 1e-6}

@@ -165,14 +165,6 @@ def test_released_durations_are_in_a_unit_that_fits():
     assert axes.get_ylabel() == "wait (minutes)"
 
 
-def test_one_time_is_a_bar():
-    made = visits().dp.count("day", keys=DAYS[:1], epsilon=1)
-    axes = made.dp.plot()
-    assert heights(axes) == [made["count"].tolist()]
-    assert is_time(axes.xaxis)
-    drawn(axes)
-
-
 @pytest.mark.parametrize("end", ["0001-01-01", "9999-12-31"])  # such as of what has no end yet
 def test_margins_do_not_reach_beyond_all_dates(end):
     days = [pd.Timestamp(end).as_unit("s"), pd.Timestamp("2021-03-01").as_unit("s")]

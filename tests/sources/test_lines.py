@@ -78,13 +78,6 @@ def test_a_line_is_a_row_or_left_out(line, cells):
     assert left_out == (cells is None)
 
 
-@pytest.mark.parametrize("newlines", [False, True])
-def test_cells_that_are_longer_than_memory_blocks_are_passed_over(newlines):
-    long = b'"' + b"x" * (3 << 20) + b'",9\n'
-    rows, left_out = read(b"id,x\n1,1\n" + long + b"2,2\n", newlines=newlines)
-    assert (rows, left_out) == ([(b"1", b"1"), (b"2", b"2")], 1)
-
-
 def test_line_ends_within_quotes_need_trust():
     file = b'id,x\n"a\nb",1\n"c\r\nd",2\n"e\rf",3\ng\rh,4\n5,5\n'
     rows, left_out = read(file, newlines=True)

@@ -226,6 +226,10 @@ def several():
     more = {"query": joint, "declared": declared, "spend": FOUR, **FEW}
     name, both = "count and sum, jointly", ("laplace", "gaussian")
     yield games(name, both, others, unit, loose=both[:1], **more)
+    laws = {"one": "laplace", "two": "gaussian"}
+    release = {"query": joint, "mechanism": laws, **FOUR}
+    game = Game(others, unit, (release,), None, declared, tight=False, **FEW)
+    yield {("count and sum, two laws", ADD, "both"): game}
     more["query"], every = one, (*both, "correlated", "box")
     yield games("count and sum, measured as one", every, others, unit, loose=every, **more)
     budget = dpf.Budget(epsilon=4, delta=1e-6)

@@ -126,6 +126,8 @@ def random_plan(dice):
     spend = {"epsilon": 0.5 if mechanism == "classical" else dice.choice(EPSILONS)}
     if mechanism in ("gaussian", "correlated", "classical") or dice.random() < 0.5:
         spend["delta"] = 1e-6
+    if number > 2 and mechanism in ("gaussian", "correlated"):
+        mechanism = dict(zip(queries, ("laplace", mechanism, "laplace"), strict=True))
     asked = queries if number > 1 else queries["q0"]
     if isinstance(asked, type(dpf.quantile("x", 0.5))) and dice.random() < 0.5:
         mechanism = "select"

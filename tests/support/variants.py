@@ -11,8 +11,8 @@ from support.games import ADD, GAMES, REPLACE
 
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
-from dpframe.plan import designs, tables
-from dpframe.plan.plan import _Sharing
+from dpframe.plan import designs, laws, tables
+from dpframe.plan.plan import Sharing
 from dpframe.privacy import noise, sensitivity
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -167,9 +167,13 @@ def parts_of_more_than_one(patch):
 
 def the_whole_amount_for_each_table(patch):
     whole = property(lambda sharing: dict.fromkeys(sharing.planning.joining.queries, Fraction(1)))
-    patch.setattr(_Sharing, "parts", whole)
+    patch.setattr(Sharing, "parts", whole)
     once = property(lambda sharing: sharing.law.charge(sharing.allowed))
-    patch.setattr(_Sharing, "loss", once)  # which adds up what is given
+    patch.setattr(Sharing, "loss", once)  # which adds up what is given
+
+
+def the_whole_amount_for_each_law(patch):
+    patch.setattr(laws, "_largest_factor", lambda *_: Fraction(2))  # of halves
 
 
 def the_largest_output_alone(patch):
@@ -287,6 +291,11 @@ VARIANTS = (
         "each table of a joint release is given the whole amount",
         the_whole_amount_for_each_table,
         GAMES["count and sum, jointly", ADD, "gaussian"],
+    ),
+    Variant(
+        "each law in one charge is given the whole amount",
+        the_whole_amount_for_each_law,
+        GAMES["count and sum, two laws", ADD, "both"],
     ),
     Variant("the ledger forgets what was spent", a_ledger_that_forgets, OVERSPENT),
     Variant(

@@ -1,0 +1,264 @@
+"""Noise of two laws in one charge, where a release names a mechanism for each query.
+
+A query has its part, by weight, of what its law would allow the whole release, times the largest
+factor for which all losses together keep the promise.
+"""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache, reduce
+from operator import add, mul
+from typing import Any, NamedTuple, assert_never
+
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import DPFrameError
+from dpframe.frozen import frozen
+from dpframe.plan.designs import allowance_of, candidates, nothing_allowed, used_up
+from dpframe.plan.joining import Joining
+from dpframe.plan.plan import (
+    NEAR,
+    Excess,
+    Plan,
+    Planning,
+    Sharing,
+    names_by_law,
+    smallest,
+    too_much_wanted,
+)
+from dpframe.plan.tables import name_of
+from dpframe.privacy.amounts import PrivacyLoss, Spend, least_integer, rho_of_pure
+from dpframe.privacy.law import Allowance
+from dpframe.privacy.pots import Pots
+from dpframe.privacy.together import gaussian_price, hides_as_well
+
+_STEPS = 2**52  # the factor is this over a whole number
+_MOST = 2  # no factor is as large: one of the laws has half of what is allowed, or more
+_LEAST = Fraction(1, 2**30)  # of what a law allows: less is nothing
+
+
+@frozen
+class _Promise:
+    """What a release may lose, as it was asked for.
+
+    Parameters
+    ----------
+    spend
+        How the amount was given.
+    allowance
+        What noise of one law alone may lose.
+    pots, part
+        Where a share may take which part of what is left.
+    """
+
+    spend: Spend
+    allowance: Allowance
+    pots: Pots | None = None
+    part: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, spend: Spend, declaration: Declaration) -> "_Promise":
+        """Read how much may be lost."""
+        allowance = allowance_of(spend, declaration)
+        if spend.kind != "share" or declaration.ledger is None:
+            return cls(spend, allowance)
+        status = declaration.ledger.glance()
+        return cls(spend, allowance, status.pots, status.part_of_rest(spend.amount))
+
+    def allows(self, loss: PrivacyLoss) -> bool:
+        """Whether a loss keeps the promise."""
+        most = self.allowance
+        if not (loss.epsilon and loss.mu_squared):
+            return loss.epsilon <= most.epsilon and loss.mu_squared <= most.mu_squared
+        match self.spend.kind:
+            case "epsilon":
+                return hides_as_well(loss, most.epsilon, most.mu_squared)
+            case "mu":
+                return gaussian_price(loss) <= most.mu_squared
+            case "rho":
+                return loss.mu_squared / 2 + rho_of_pure(loss.epsilon) <= most.mu_squared / 2
+            case "share":
+                return self.pots is not None and self.pots.allows_part(loss, self.part)
+            case kind:
+                assert_never(kind)
+
+
+@lru_cache(maxsize=256)  # a plan and its release ask for the same
+def _largest_factor(promise: _Promise, fixed: PrivacyLoss, rest: PrivacyLoss) -> Fraction | None:
+    """Return the largest factor of the rest that is allowed beside what is fixed."""
+
+    def allows(factor: Fraction) -> bool:
+        parts = zip(fixed.parts, rest.parts, strict=True)
+        return promise.allows(PrivacyLoss(*(one + factor * other for one, other in parts)))
+
+    if not allows(_LEAST):
+        return None
+    most = _STEPS // _MOST
+    return Fraction(_STEPS, least_integer(lambda steps: allows(Fraction(_STEPS, steps)), most))
+
+
+@frozen(eq=False)
+class _Group:
+    """The queries of one mechanism, planned with all that it allows.
+
+    Parameters
+    ----------
+    sharing
+        How they share it.
+    fixed
+        The part that errors need which are wanted.
+    weight
+        The weights of the other queries.
+    """
+
+    sharing: Sharing
+    fixed: Fraction
+    weight: Fraction
+
+    @classmethod
+    def of(cls, sharing: Sharing) -> "_Group":
+        """Look at what is wanted."""
+        fixed, excess = Fraction(0), sharing.planning.excess
+        names = dict.fromkeys(sharing.parts)
+        for one in sharing.chosen if excess is not None else ():
+            if excess is not None and excess(one.tables, one.noisy) is not None:
+                fixed += one.part * (1 + Fraction(NEAR))  # it is looked for again
+                names = {name: None for name in names if name not in one.errors}
+        queries = sharing.planning.joining.queries
+        return cls(sharing, fixed, sum((Fraction(queries[n].weight) for n in names), Fraction(0)))
+
+    def loss(self, part: Fraction) -> PrivacyLoss:
+        """Return what a part of what is allowed costs."""
+        return self.sharing.law.charge(self.sharing.allowed * part)
+
+
+def plan_by_mechanism(
+    joining: Joining, spend: Spend, mechanisms: Mapping[Any, str], excess: Excess | None = None
+) -> Plan:
+    """Plan the joint release of queries with the mechanism that is named for each.
+
+    Raises
+    ------
+    CalibrationError
+        If one of them cannot honor the spend, or errors that are wanted need more.
+    """
+    declaration = joining.declaration
+    promise = _Promise.of(spend, declaration)
+    groups = []
+    for mechanism in dict.fromkeys(mechanisms.values()):
+        names = [name for name in joining.queries if mechanisms[name] == mechanism]
+        planning = Planning(joining.only(names), spend, promise.allowance, excess, is_free=False)
+        sharing = planning.share(candidates(mechanism))
+        if sharing is None:
+            reason = used_up(spend, declaration)
+            raise reason or nothing_allowed(mechanism, promise.allowance)
+        groups.append(_Group.of(sharing))
+    whole = sum((group.weight for group in groups), Fraction(0)) or Fraction(1)
+    fixed = reduce(add, (group.loss(group.fixed) for group in groups))
+    rest = reduce(add, (group.loss(group.weight / whole) for group in groups))
+    factor = _largest_factor(promise, fixed, rest)
+    if factor is None:
+        amount = _needed(spend, declaration, fixed)
+        raise too_much_wanted(spend, amount, others=any(group.weight for group in groups))
+    parts = [group.fixed + factor * group.weight / whole for group in groups]
+    return _together(joining, groups, parts)
+
+
+def _needed(spend: Spend, declaration: Declaration, fixed: PrivacyLoss) -> float:
+    """Return how much to spend for a loss; infinite where no amount is enough."""
+
+    def is_enough(times: float) -> bool:
+        more = replace(spend, amount=spend.amount * Fraction(times))
+        try:
+            return _Promise.of(more, declaration).allows(fixed)
+        except DPFrameError:  # more than a budget, or than any amount
+            return False
+
+    return float(spend.amount) * (smallest(is_enough) or math.inf)
+
+
+def _together(joining: Joining, groups: Sequence[_Group], parts: Sequence[Fraction]) -> Plan:
+    """Calibrate the noise of each mechanism for its part, and put the plans together."""
+    plans = [
+        replace(group.sharing, allowed=group.sharing.allowed * part).plan()
+        for group, part in zip(groups, parts, strict=True)
+    ]
+    tables = {key: table for plan in plans for key, table in plan.tables.items()}
+    return Plan(
+        {key: tables[key] for key in joining.all_tables},
+        {table: noisy for plan in plans for table, noisy in plan.designs.items()},
+        {
+            name: part * own
+            for plan, part in zip(plans, parts, strict=True)
+            for name, own in plan.parts.items()
+        },
+        plans[0].spend,
+        reduce(add, (plan.loss for plan in plans)),
+    )
+
+
+class Mixture(NamedTuple):
+    """Mechanisms of two laws in one charge, beside a plan with one law for all.
+
+    Parameters
+    ----------
+    ratio
+        The geometric mean of the errors of queries, by weight, over those of the plan.
+    largest
+        The same of the query that loses the most.
+    mechanisms
+        By query.
+    """
+
+    ratio: float
+    largest: float
+    mechanisms: Mapping[Hashable, str]
+
+
+def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> Mixture | None:
+    """Return the mechanisms of two laws with the least errors, if there are any."""
+    found = []
+    for mechanisms in _mixtures(joining, spend):
+        ratios = _log_ratios(plan_by_mechanism(joining, spend, mechanisms), plan)
+        weights = [joining.queries[name].weight for name in ratios]
+        mean = math.fsum(map(mul, weights, ratios.values())) / math.fsum(weights)
+        largest = math.exp(max(ratios.values()))
+        found.append(Mixture(math.exp(mean), largest, mechanisms))
+    return min(found, default=None, key=lambda mixture: mixture.ratio)
+
+
+def _log_ratios(plan: Plan, other: Plan) -> dict[Hashable, float]:
+    """Return the mean logarithm of the errors of each query with noise over those of another."""
+    logs: dict[Hashable, list[float]] = {}
+    for key, table in plan.tables.items():
+        pairs = zip(plan.predictions(table), other.predictions(other.tables[key]), strict=True)
+        errors = [(mine.std_error, theirs.std_error) for mine, theirs in pairs]
+        own = [math.log(mine / theirs) for mine, theirs in errors if mine and theirs]
+        logs.setdefault(name_of(key), []).extend(own)
+    return {name: math.fsum(own) / len(own) for name, own in logs.items() if own}
+
+
+def _mixtures(joining: Joining, spend: Spend) -> Iterator[Mapping[Hashable, str]]:
+    """Yield mechanisms by query, of two laws: more and more queries have Gaussian noise.
+
+    First are those that gain the most by it, at their parts of what a law alone allows.
+    """
+    allowance = allowance_of(spend, joining.declaration)
+    planning = Planning(joining, spend, allowance, None, is_free=True)
+    pure: dict[Hashable, tuple[float, str]] = {}
+    gaussian: dict[Hashable, tuple[float, str]] = {}
+    for names in names_by_law(candidates("auto"), spend):
+        try:
+            sharing = planning.share(names)
+        except DPFrameError:
+            continue
+        for name, one in () if sharing is None else (sharing.free | sharing.alone).items():
+            known = gaussian if one.noisy.law.needs_delta else pure
+            made = one.noisy.variance, one.noisy.mechanism
+            known[name] = min(known.get(name, made), made)
+    both = [name for name, (variance, _) in pure.items() if variance and name in gaussian]
+    both.sort(key=lambda name: gaussian[name][0] / pure[name][0])
+    for number in range(1, len(both)):
+        chosen = {*both[:number]}
+        yield {name: (gaussian if name in chosen else pure)[name][1] for name in joining.queries}
