@@ -51,19 +51,12 @@ _MOST_BINS = 1 << 13  # distinct values: more are fitted in pieces, to save memo
 _RESOLVED = 2.0**45  # deviations of the noise: from there on, float64 places no value to 1/256
 
 
-class _Expected(NamedTuple):
-    """Errors expected of values, summed up."""
-
-    squares: float
-    absolute: float
-
-
 class _Fit(NamedTuple):
-    """Estimates of distinct values, and errors expected of all."""
+    """Estimates of distinct values, and sums of errors expected of all: squared, and absolute."""
 
     estimates: np.ndarray
-    of_estimates: _Expected
-    of_released: _Expected
+    of_estimates: np.ndarray
+    of_released: np.ndarray
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -205,7 +198,7 @@ def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
     squares = (shares * away**2).sum(axis=1) + _LEARNED * made * noise.sigma**2
     learned = np.sqrt(_LEARNED_SIZE * made) * noise.mean_size
     absolute = np.hypot((shares * away).sum(axis=1), learned)
-    expected = _Expected(counts @ squares, counts @ absolute)
+    expected = np.array([counts @ squares, counts @ absolute])
     released = _errors_of_released(prior, noise, counts.sum(), nonnegative=nonnegative)
     return _Fit(estimates, expected, released)
 
@@ -279,7 +272,9 @@ def _estimates(shares: np.ndarray, around: np.ndarray, loss: Loss) -> np.ndarray
             assert_never(loss)
 
 
-def _errors_of_released(prior: Prior, noise: ValueNoise, n: int, *, nonnegative: bool) -> _Expected:
+def _errors_of_released(
+    prior: Prior, noise: ValueNoise, n: int, *, nonnegative: bool
+) -> np.ndarray:
     """Return errors of n values, raised to 0 if nothing is below it."""
     places, chances = noise.draws()
     errors = np.array([noise.sigma**2, noise.mean_size])
@@ -288,4 +283,4 @@ def _errors_of_released(prior: Prior, noise: ValueNoise, n: int, *, nonnegative:
         kept = np.maximum(places, -prior.points[near, None])
         gained = errors - np.stack([kept**2 @ chances, np.abs(kept) @ chances], axis=1)
         errors = errors - prior.weights[near] @ gained
-    return _Expected(*(n * errors).tolist())
+    return np.asarray(n * errors)

@@ -246,8 +246,7 @@ def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
 
     It is `|h(y) - y|^2 / d + s^2 (2 q - 1)` (Stein 1981), where h maps the d values y to denoised
     ones, the changes are `h(y) - y`, of either sign, s is `sigma`, of independent noise, and q the
-    slope, the mean of the derivatives `d h_i / d y_i`. Where the result fits in a float, no step on
-    the way overflows. An infinite change makes it infinite.
+    slope, the mean of the derivatives `d h_i / d y_i`. No step on the way overflows.
 
     Examples
     --------

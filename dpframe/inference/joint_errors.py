@@ -1,6 +1,6 @@
 """Errors of what is computed from several cells, and those of rows that are a sample."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias, cast
 
@@ -122,8 +122,10 @@ def weights_of_blocks(table: Weighed, structure: LayersPart) -> dict[str, np.nda
     """Return the weights of the totals of every block in a weighted sum of cells."""
     found: dict[str, np.ndarray] = {}
     for weight, column in table.parts():
-        for block, own in loading_weights(column.deviations, structure).items():
-            found[block] = found.get(block, 0.0) + weight * own
+        for block, loading in column.deviations.items():
+            if block in structure.by_block:
+                totals = loading / structure.by_block[block].deviations
+                found[block] = found.get(block, 0.0) + weight * totals
     if not isinstance(structure, TreePart):
         return found
     bins = table.release.query.by[-1].groups
@@ -188,17 +190,6 @@ def of_one_query(one: Release, other: Release) -> bool:
     together = one.mechanism, other.mechanism
     margins = any(all(isinstance(own, kind) for own in together) for kind in _OF_MARGINS)
     return margins and asked[0] == asked[1]
-
-
-def loading_weights(
-    deviations: Mapping[str, Value], structure: LayersPart
-) -> dict[str, float | np.ndarray]:
-    """Return how often a column counts the totals of each block."""
-    return {
-        block: loading / structure.by_block[block].deviations
-        for block, loading in deviations.items()
-        if block in structure.by_block
-    }
 
 
 def check_apart(release: Release, what: str, instead: str) -> None:
