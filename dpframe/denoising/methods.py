@@ -16,7 +16,7 @@ from dpframe.denoising.projection import (
     whole,
 )
 from dpframe.denoising.shrinkage import james_stein, soft_threshold
-from dpframe.denoising.trend import trend_filter
+from dpframe.denoising.graphs import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
