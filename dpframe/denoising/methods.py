@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dpframe.denoising.graphs import tree_wavelets, trend_filter
 from dpframe.denoising.posterior import posterior
 from dpframe.denoising.projection import (
     Denoised,
@@ -16,8 +17,6 @@ from dpframe.denoising.projection import (
     whole,
 )
 from dpframe.denoising.shrinkage import james_stein, soft_threshold
-from dpframe.denoising.graphs import trend_filter
-from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
