@@ -1,10 +1,10 @@
 """A release at once, or one that is planned and shown before anything is spent, then made so."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, overload
 
-import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
@@ -26,7 +26,7 @@ from dpframe.options import NO_AIM, Aim, Mechanisms, Usefulness, Within
 from dpframe.plan.designs import candidates
 from dpframe.plan.joining import Joining
 from dpframe.plan.laws import best_mixture
-from dpframe.plan.plan import Plan
+from dpframe.plan.plan import Plan, log_ratios
 from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
@@ -237,7 +237,9 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
             )  # fmt: skip
         except DPFrameError:
             continue
-        ratio = _mean_ratio(other.outlook_table(), planned.table)
+        assert isinstance(other, PlannedTables)  # noqa: S101  # as before
+        logs = log_ratios(other.plan, planned._operation.plan).values()
+        ratio = math.exp(math.fsum(logs) / max(len(logs), 1))
         if ratio < _WORTH_TELLING:
             yield f"{ratio:.2f} of the error with {what}"
     if isinstance(asked.queries, Mapping) and asked.mechanism == "auto" and not asked.aim.within:
@@ -249,19 +251,10 @@ def _advice_on_laws(planned: ReleasePlan, plan: Plan) -> Iterable[str]:
     asked, declaration = planned._asked, planned._operation.declaration
     _, queries = check_queries(planned._frame, in_part(declaration, asked.queries))
     joining = Joining.of(declaration, queries, apart=asked.denoise is not None)
-    mixture = best_mixture(joining, asked.spend, plan)
-    if mixture is not None and mixture.ratio <= _WORTH_TWO_LAWS:
-        most = f"at most {mixture.largest:.2f} for a query"
-        yield f"{mixture.ratio:.2f} of the error ({most}) with mechanism={mixture.mechanisms}"
-
-
-def _mean_ratio(table: pd.DataFrame, other: pd.DataFrame) -> float:
-    """Return the geometric mean of ratios of errors, of columns that both laws measure."""
-    errors, others = table["std_error"].align(other["std_error"], join="inner")
-    with np.errstate(all="ignore"):
-        logs = np.log(errors.to_numpy(float) / others.to_numpy(float))
-    finite = logs[np.isfinite(logs)]
-    return float(np.exp(finite.mean())) if finite.size else 1.0
+    ratio, largest, mechanisms = best_mixture(joining, asked.spend, plan)
+    if ratio <= _WORTH_TWO_LAWS:
+        most = f"at most {largest:.2f} for a query"
+        yield f"{ratio:.2f} of the error ({most}) with mechanism={mechanisms}"
 
 
 def has_noise(asked: Request, mechanism: Mechanisms) -> bool:

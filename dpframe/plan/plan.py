@@ -94,6 +94,29 @@ class Plan:
         """Return the error of every column of a table."""
         return self.of(table).predictions[table.own]
 
+    @property
+    def errors(self) -> dict[tuple[Hashable, Hashable], float]:
+        """The errors by table and column."""
+        return {
+            (key, column.name): cell.std_error * column.unit
+            for key, table in self.tables.items()
+            for column, cell in zip(table.outputs, self.predictions(table), strict=True)
+        }
+
+
+def log_ratios(plan: Plan, other: Plan) -> dict[Hashable, float]:
+    """Return the mean logarithm of errors over those of another plan, by query with noise.
+
+    It is that of columns which both plans measure.
+    """
+    logs: dict[Hashable, list[float]] = {}
+    others = other.errors
+    for (key, column), error in plan.errors.items():
+        beside = others.get((key, column))
+        if error and beside:
+            logs.setdefault(name_of(key), []).append(math.log(error / beside))
+    return {name: math.fsum(own) / len(own) for name, own in logs.items()}
+
 
 Excess: TypeAlias = Callable[[NamedTables, NoisyDesign], float | None]
 """How large errors of tables measured as one are, in units of those wanted; `None`: none are."""
@@ -393,7 +416,7 @@ class Sharing:
     def _reach(self, chosen: Sequence[_Measured], excess: Excess) -> list[_Measured]:
         """Give to what is to err no more than wanted the least part, and to others the rest."""
         wanted = [one for one in chosen if excess(one.tables, one.noisy) is not None]
-        least = {one: self._least(one, excess) for one in wanted}
+        least = {one: self.least(one, excess) for one in wanted}
         used = sum((one.part for one in least.values()), start=Fraction(0))
         others = [one for one in chosen if one not in least and any(one.noisy.scales)]
         if used > 1 or (used == 1 and others):
@@ -402,7 +425,7 @@ class Sharing:
         rest = {one: self._best(one.tables, (1 - used) * one.part / weights) for one in others}
         return [least.get(one) or rest.get(one) or one for one in chosen]
 
-    def _least(self, measured: _Measured, excess: Excess) -> _Measured:
+    def least(self, measured: _Measured, excess: Excess) -> _Measured:
         """Measure tables with the least part that makes no error larger than wanted."""
 
         def made_with(part: float) -> _Measured | None:
