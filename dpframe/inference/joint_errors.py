@@ -90,23 +90,30 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
 
 
 def _source(tables: Sequence[Weighed]) -> NoiseSource:
-    table, *others = tables
-    release = table.release
-    rows = release.query.cells
-    if others:
-        noise, parts = _errors_over_tables(tables)
-        return noise, rows, parts
-    noise = release.noise
+    first = tables[0].release
+    noise, rows = first.noise, first.query.cells
+    if not all(of_one_query(table.release, first) for table in tables[1:]):
+        raise shared_noise(first)
     if isinstance(noise, LayersPart):
-        layers = weights_of_blocks(table, noise)
-        found = {b: np.sqrt([noise.by_block[b].variance(part)]) for b, part in layers.items()}
-        return noise, rows, found
+        if len(tables) > 1:
+            return noise, rows, _errors_of_layers(tables)
+        layers = weights_of_blocks(tables[0], noise)
+        errors = {b: np.sqrt([noise.by_block[b].variance(part)]) for b, part in layers.items()}
+        return noise, rows, errors
+    if isinstance(noise, SignsPart):  # all tables read the same sums
+        others = (table.release.noise for table in tables[1:])
+        noise = reduce(
+            SignsPart.beside, (one for one in others if isinstance(one, SignsPart)), noise
+        )
     common = set(noise.shared_blocks)
     moved: dict[str, np.ndarray] = {}
-    for weight, column in table.parts():
-        for block, loading in column.deviations.items():
-            moved[block] = moved.get(block, np.zeros(1)) + weight * loading
-    return noise, rows, {b: p.sum(keepdims=True) if b in common else p for b, p in moved.items()}
+    for table in tables:
+        for weight, column in table.parts():
+            for block, loading in column.deviations.items():
+                part = weight * loading
+                part = np.sum(part, keepdims=True) if block in common else part
+                moved[block] = moved.get(block, np.zeros(1)) + part
+    return noise, rows, moved
 
 
 def check_no_given_rows(release: Release) -> None:
@@ -132,16 +139,6 @@ def weights_of_blocks(table: Weighed, structure: LayersPart) -> dict[str, np.nda
     return {block: part.reshape(-1, bins) for block, part in found.items()}
 
 
-def _errors_over_tables(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
-    """Return where the noise of margins comes from, and by block the deviation of a sum."""
-    first = tables[0].release
-    if not all(of_one_query(table.release, first) for table in tables):
-        raise shared_noise(first)
-    if isinstance(first.mechanism, SignsPart):
-        return _errors_of_sums(tables)
-    return first.noise, _errors_of_layers(tables)
-
-
 def shared_noise(release: Release) -> QueryError:
     """Make the error about several tables of one release."""
     rule = f"several tables here are of one release, {release.release_id}, and may share noise"
@@ -150,19 +147,6 @@ def shared_noise(release: Release) -> QueryError:
         "in one dpf.aggregate, and leave out copies and selections of a table."
     )
     return QueryError(f"{rule}. {way_out}", parameter="released")
-
-
-def _errors_of_sums(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
-    """Add up by sum of signs: all tables read the same ones."""
-    noises = [table.release.mechanism for table in tables]
-    whole = reduce(SignsPart.beside, (one for one in noises if isinstance(one, SignsPart)))
-    found: dict[str, np.ndarray] = {}
-    for table in tables:
-        for weight, column in table.parts():
-            for block, loading in column.deviations.items():
-                part = np.sum(weight * loading, keepdims=True)
-                found[block] = found.get(block, np.zeros(1)) + part
-    return whole, found
 
 
 def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
