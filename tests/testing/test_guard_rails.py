@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.certifying import carry_text, text_of
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan, release_job
 from support.randomness import SYSTEM
 from support.terminal import main
 
@@ -25,8 +25,6 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
 from dpframe.ledger.log import Protected
 from dpframe.testing import block as open_blocks
 
