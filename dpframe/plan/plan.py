@@ -40,7 +40,7 @@ from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.laplace import laplace_of_rho
 from dpframe.privacy.law import Allowance, Law
 from dpframe.queries.query import Query
-from dpframe.strategies import MECHANISMS
+from dpframe.strategies import MECHANISMS, Planner
 from dpframe.strategies.base import Prediction
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
@@ -504,11 +504,18 @@ class Sharing:
         is_free, allowed = self.planning.is_free, self.allowed * part
         beside = not is_free and len(self.planning.joining.tables) > 1
         made, refusals = [], []
+        tried: dict[object, frozenset[Planner]] = {}  # by law, but for what is drawn together
         for name in self.names:
-            if is_free and self.planning.allowance.epsilon * part < MECHANISMS[name].least_epsilon:
+            mechanism = MECHANISMS[name]
+            if is_free and self.planning.allowance.epsilon * part < mechanism.least_epsilon:
                 continue
+            law = mechanism.law.norm, mechanism.law.shape
+            without = tried.get(law, frozenset())
+            if is_free:
+                tried[law] = without | {*mechanism.planners(measured.workload)}
+            how = measured.workload, allowed
             try:
-                noisy = sketch(name, measured.workload, allowed, beside=beside)
+                noisy = sketch(name, *how, beside=beside, without=without)
             except CalibrationError as error:  # another mechanism may still do
                 refusals.append(error)
             else:

@@ -30,6 +30,8 @@ IntervalMethod: TypeAlias = Literal["total", "test", "first order", "test by row
 """How intervals are found: around a total; by a test whose noise depends on the value alone, or on
 the cell, too; from the error to first order; or not at all."""
 
+_TIE = 1e-12  # relative: errors that close are one, so that the last digits do not decide
+
 ROWS, VALUE, Y, SQUARES = "rows", "value", "y", "squares"
 
 
@@ -266,17 +268,20 @@ class Statistic(ABC):
 
         Of a standard deviation, it is the most where it is a quarter of the width.
         """
-        known: Totals[Block] = Totals({}, loadings)
-        weights = _worst(self.in_half_widths)
-        moved = {block: np.asarray(part) for block, part in known.noise(weights).items()}
-        read = {block: np.zeros(1) for of in loadings.values() for block in of}
-        moved |= {block: zero for block, zero in read.items() if block not in moved}
-        errors = norm(moved.values())
-        largest = errors.argmax()
-        return {
-            block: float(np.broadcast_to(part, errors.shape)[largest]) * self.unit
-            for block, part in moved.items()
-        }
+        worst: _Worst = _worst(self.in_half_widths)
+        blocks: dict[Block, None] = {}
+        for name in [*worst.features, *loadings]:
+            blocks |= dict.fromkeys(loadings[name])
+        of_features: list[list[Value]] = []
+        for name in worst.features:
+            own = loadings[name]
+            of_features.append([own.get(block, 0.0) for block in blocks])
+        # not a product of matrices, which need not round alike what cancels
+        moved = (worst.weights[:, :, None] * np.array(of_features, np.float64)).sum(axis=1)
+        errors = np.hypot.reduce(moved, axis=1)
+        first = (errors >= (1 - _TIE) * errors.max()).argmax()
+        largest = moved[first] * self.unit
+        return dict(zip(blocks, largest.tolist(), strict=True))
 
     @classmethod
     def words(cls, labels: Iterable[object]) -> str:
@@ -284,14 +289,22 @@ class Statistic(ABC):
         return f"{cls.called} of {', '.join(map(str, labels))}"
 
 
+class _Worst(NamedTuple):
+    """The features of a statistic, and `(A - r B) / B.T` by shape and feature."""
+
+    features: list[str]
+    weights: np.ndarray
+
+
 @lru_cache
-def _worst(statistic: Statistic) -> FeatureWeights:
-    """Return `(A - r B) / B.T` at the shapes."""
+def _worst(statistic: Statistic) -> _Worst:
+    """Return what noise does at the shapes."""
     shapes = statistic.shapes
     totals: Totals[int] = Totals(shapes, {name: {} for name in shapes})
     quotient = statistic.quotient(totals)
     apart = quotient.apart(quotient.value(totals))
-    return {name: weight / quotient.divisor for name, weight in apart.items()}
+    weights = np.broadcast_arrays(*(weight / quotient.divisor for weight in apart.values()))
+    return _Worst(list(apart), np.stack(weights, axis=-1).reshape(-1, len(apart)))
 
 
 def add_weights(one: FeatureWeights, other: FeatureWeights) -> dict[str, Any]:
