@@ -110,12 +110,9 @@ class _Levels(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-    turns: np.ndarray
-    """Probabilities of the next slope by slope."""
-    moves: np.ndarray
-    """By bin, slope, level and next level: probability of the next level."""
-    lost: np.ndarray
-    """By bin, slope and level: what falls below all levels, or above."""
+    turns: np.ndarray  # probabilities of the next slope by slope
+    moves: np.ndarray  # by bin, slope, level and next level: probability of the next level
+    lost: np.ndarray  # by bin, slope and level: what falls below all levels, or above
 
 
 def likely_counts(
