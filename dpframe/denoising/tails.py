@@ -120,16 +120,11 @@ def likely_counts(
 ) -> np.ndarray:
     """Return histograms that the noisy one may come from, one a row, each as likely as the others.
 
-    They are drawn from a posterior, by filtering forward and sampling backward, with one seed. The
-    prior goes from bin to bin: the logarithm of the density, the number by the width of the bin,
-    goes on along a line with Laplace errors; the line turns a little in 3 bins of 10, and in 1 of
-    10 to any slope. After a bin that is not empty, with probability 1/10 nothing follows, with
-    3/100 each an empty bin or any number. Noise is taken as Laplace noise.
-
-    References
-    ----------
-    S. Fruhwirth-Schnatter, "Data augmentation and dynamic linear models", Journal of Time Series
-    Analysis 15(2), 1994 (filtering forward, sampling backward).
+    They are drawn from a posterior, by filtering forward and sampling backward (Fruhwirth-Schnatter
+    1994), with one seed, as if noise were Laplace noise. The prior goes from bin to bin: the
+    logarithm of the density, the number by the width of the bin, goes on along a line with Laplace
+    errors; the line turns a little in 3 bins of 10, and in 1 of 10 to any slope. After a bin that
+    is not empty, with probability 1/10 nothing follows, with 3/100 each an empty bin or any number.
 
     Examples
     --------
