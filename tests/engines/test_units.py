@@ -113,11 +113,11 @@ def test_texts_of_arrow_are_one_unit_where_they_are_equal(
     column = pd.concat([items[:50].astype(dtype), items[50:].astype(dtype)])[3:]
     expected = items[3:]
 
-    def note(rows, codes, count):
+    def note(rows, codes):
         first = np.arange(len(column))[rows][0]
-        noted = np.empty(len(codes), object)
-        for place, code in enumerate(codes.tolist()):
-            noted[place] = None if code == count else (first, code)
+        noted = np.empty(len(codes.numbers), object)
+        for place, code in enumerate(codes.numbers.tolist()):
+            noted[place] = None if code == codes.none else (first, code)
         return noted
 
     found = Units([column])._fill(object, note)
