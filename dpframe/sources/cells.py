@@ -363,7 +363,7 @@ def _wall_clock(text: str, dialect: Dialect) -> datetime:
 
 
 def _instant(text: str, dialect: Dialect) -> datetime:
-    """Read a point in time with an offset, as that of UTC; of the first day of all there is none."""
+    """Read a point in time with an offset, as that of UTC; the first day of all may have none."""
     moment = _moment(text, dialect)
     if moment.tzinfo is None:
         raise ValueError

@@ -204,7 +204,7 @@ def test_nothing_is_put_in_order_where_no_unit_has_enough_rows(monkeypatch):
     assert mask[more != 3].all()
     assert mask[more == 3].sum() <= 5
     ((of_large, *_), _) = ordered.call_args
-    assert of_large.tolist() == [3] * 7
+    assert of_large.numbers.tolist() == [3] * 7
 
 
 def test_many_rows_of_one_unit():
