@@ -116,6 +116,7 @@ class Cell:
         """Return boxes with blocks of several groups."""
         if apart:
             return frozenset(self._box.values())
+        # of a box the largest movement counts, and any of its groups may hold it
         touched: dict[int, int] = {}
         for group in self._groups:
             for box in {self._box[k] for k in group.blocks.tolist()}:
@@ -209,6 +210,7 @@ class Cell:
             if len(group.starts) < len(pair_costs):
                 worst = np.maximum.reduceat(worst, group.starts, 0)
                 worst = np.maximum.reduceat(worst, group.starts, 1)
+            # groups are free of each other given the class: what they cost adds up
             costs += worst[places[:, None], places]
         mine, theirs = divmod(int(costs.argmax()), size)
         moves: dict[int, tuple[int, int]] = {}
@@ -259,6 +261,7 @@ class Cell:
         fours = [self._four(group, rows) for group in groups]
         both, mine, theirs, none = np.max([[cost for cost, _ in four] for four in fours], axis=0)
         best, chosen = -1.0, (0, 0, 0)
+        # linear in these numbers: the worst is at one of their ends
         for shared in {0, max(0, 2 * most - number), most}:
             for left in {0, most - shared}:
                 for right in {0, min(most - shared, number - shared - left)} if rows.b else {0}:
@@ -313,6 +316,7 @@ class Cell:
         for u, v, factor in rows.kernel:
             mine, theirs = _times(first, u * rows.a), _times(second, v * rows.b)
             moved = np.abs(mine[:, None, :] - theirs[None, :, :]).astype(np.float64)
+            # what does not move costs nothing, with or without noise
             lengths = np.multiply(moved, inverse, where=moved > 0, out=moved)
             total += factor * lengths**self._noise.law.norm
         if not self._boxed:
