@@ -250,6 +250,9 @@ class ScanEngine(Engine):
         types |= {label: values.arrow_type(kind) for label, kind in frame.types.items()}
         return Manifest(source.door, types, source.files, source.opaque, source.text)
 
+    def mark(self, frame: ScannedFrame) -> None:
+        """Leave no mark: nothing is written to a source."""
+
     def is_derived(self, frame: ScannedFrame) -> bool:
         """Tell whether rows were written from a declared frame of pandas."""
         return is_marked(frame.source.attrs)

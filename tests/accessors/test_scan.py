@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import parquet_files, scans
+from dpframe import columns
+from dpframe.engines import scans
 from dpframe.errors import (
     BudgetExceededError,
     DeclarationError,
@@ -150,7 +151,7 @@ def test_copies_are_not_declared(copied, scan):
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(parquet_files, "pa", None)
+    monkeypatch.setattr(columns, "pa", None)
     with pytest.raises(DPFrameError, match=r"pip install '(dpframe|\.)\[parquet\]'"):
         dpf.scan_parquet("anything.parquet")
 
