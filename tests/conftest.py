@@ -4,8 +4,8 @@ Hypothesis runs without deadlines, and in the gate with the same examples every 
 A run of all cases draws 100 examples of every property that does not say how many, another one 50;
 `--hypothesis-profile=long` draws 10,000.
 
-Each run takes every test once and a third of its other cases, by the number of commits; with
-`--all-cases`, without git, or where a file is named, it takes all of them.
+Each run takes every test once and a third of its other cases, by the number of commits, also of
+those that are `full`; with `--all-cases`, without git, or where a file is named, it takes all.
 
 Noise is the same in every run of a test that is no audit: it follows from the test's name.
 `--noise=WORD` draws other noise, `--noise=random` the real one.

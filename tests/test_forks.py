@@ -8,7 +8,6 @@ import pkgutil
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -38,55 +37,6 @@ def forked(act) -> int | None:
         child.join()
         return None
     return child.exitcode
-
-
-@dataclass(frozen=True)
-class Slow:
-    """Something that is computed when a thread says so."""
-
-    go: threading.Event
-    begun: threading.Event
-
-    @cached_property
-    def value(self) -> object:
-        """What is computed."""
-        self.begun.set()
-        self.go.wait()
-        return object()
-
-
-def test_a_property_is_computed_once():
-    go = threading.Event()
-    go.set()
-    slow = Slow(go, threading.Event())
-    assert slow.value is slow.value
-    assert isinstance(Slow.value, cached_property)
-
-
-def test_threads_that_compute_a_property_at_once_get_one_object():
-    slow, found = Slow(threading.Event(), threading.Event()), []
-    threads = [threading.Thread(target=lambda: found.append(slow.value)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    slow.go.set()
-    for thread in threads:
-        thread.join()
-    assert found[0] is found[1] is slow.value
-
-
-def test_a_child_does_not_wait_for_a_property_that_a_thread_of_its_parent_computes():
-    slow = Slow(threading.Event(), threading.Event())
-    thread = threading.Thread(target=lambda: slow.value)
-    thread.start()
-    slow.begun.wait()
-
-    def act():
-        slow.go.set()
-        assert slow.value is slow.value
-
-    assert forked(act) == 0
-    slow.go.set()
-    thread.join()
 
 
 def test_no_property_of_the_package_holds_a_lock():

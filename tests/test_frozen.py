@@ -1,9 +1,7 @@
 """Frozen classes behave as those of `dataclasses` do, and are compiled for the first object."""
 
-import copy
 import dataclasses
 import inspect
-import pickle
 from typing import Any
 
 import pytest
@@ -66,54 +64,3 @@ def test_nothing_changes_an_object(options):
     with pytest.raises(dataclasses.FrozenInstanceError, match="delete field 'row'"):
         del one.row
     assert one.row == 3
-
-
-@frozen(slots=True)
-class Place:
-    """A place, whose class pickles find."""
-
-    line: int
-    word: int = 1
-
-
-@frozen
-class Named:  # noqa: PLW1641, the decorator adds it
-    """What has a name, in words of its own."""
-
-    name: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Named) and self.name.lower() == other.name.lower()
-
-    def __repr__(self) -> str:
-        return f"<{self.name}>"
-
-
-@frozen
-class Column(Named):
-    """A column has more fields; what it is called is compared as it was."""
-
-    place: Place = dataclasses.field(default=Place(1), kw_only=True)
-
-
-def test_copies_and_pickles_are_equal():
-    for one in (Place(3, 4), Column("fare", place=Place(2))):
-        assert copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one)) == one  # noqa: S301
-
-
-def test_classes_keep_methods_and_inherit_fields():
-    assert Named("Fare") == Named("fare")
-    assert hash(Named("fare")) == hash(Named("fare"))
-    assert repr(Column("fare")) == "<fare>"
-    assert Column("fare") != Column("fare", place=Place(2))
-    assert Column("fare") == Column("fare", place=Place(1))
-
-
-def test_a_derived_class_sets_fields_that_have_slots_in_its_base():
-    @frozen
-    class Seen(Place):
-        """A place that was seen."""
-
-        times: int = 1
-
-    assert dataclasses.astuple(Seen(3, times=2)) == (3, 1, 2)

@@ -56,12 +56,6 @@ def test_released_files_are_sound(released, tmp_path, capsys, kind):
     assert "zone" in shown
 
 
-def test_post_processed_files_are_sound(released, tmp_path, capsys):
-    path = written(released.dp.denoise("nonnegative"), tmp_path, "parquet")
-    assert main(["verify", str(path)]) == SOUND
-    assert "post-processed, sha256:" in capsys.readouterr().out
-
-
 def test_all_sheets_of_an_excel_file_are_checked(tmp_path, capsys):
     trips = pd.DataFrame({"zone": ["A", "B", "A"]})
     ledger = dpf.Ledger.create(tmp_path / "a.ledger", budget=dpf.Budget(2))
@@ -372,12 +366,6 @@ def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, comma
     assert out == ""
     assert "(it is locked)" in shown(err, file)
     assert main([command, str(file), *more]) == SOUND
-
-
-def test_a_missing_ledger_is_not_created(tmp_path, capsys):
-    assert main(["ledger", str(tmp_path / "none.ledger")]) == UNREADABLE
-    assert not list(tmp_path.iterdir())
-    assert "none.ledger" in capsys.readouterr().err
 
 
 def test_unknown_commands_are_refused(capsys):

@@ -1,6 +1,5 @@
 """Progress bars: in a terminal, for what takes long, without numbers, and never in the way."""
 
-import pickle
 import sys
 import types
 import warnings
@@ -40,15 +39,6 @@ def test_long_work_shows_a_bar_in_a_terminal(monkeypatch, capsys):
     in_a_terminal(monkeypatch)
     monkeypatch.setattr(progress, "DELAY", 0.0)
     assert list(show_progress([5, 7], "doing", 2)) == [5, 7]
-    assert "doing:" in capsys.readouterr().err
-
-
-def test_a_single_item_shows_no_bar_unless_it_is_asked_for(monkeypatch, capsys):
-    in_a_terminal(monkeypatch)
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    assert list(show_progress([5], "doing", 1)) == [5]
-    assert capsys.readouterr().err == ""
-    assert list(show_progress([5], "doing", 1, shown=True)) == [5]
     assert "doing:" in capsys.readouterr().err
 
 
@@ -111,8 +101,3 @@ def test_scans_show_how_far_they_are_and_no_number_of_rows(unit, files, capsys, 
         assert ("reading:" in err) == (shown is True)
         assert ("adding up:" in err) == (shown is True and bool(unit))
         assert "617" not in err and "1851" not in err and "it/s" not in err
-
-
-def test_what_is_asked_for_is_kept_by_copies(files):
-    scan = dpf.scan_parquet(files, progress=False)
-    assert pickle.loads(pickle.dumps(scan)).progress is False  # noqa: S301

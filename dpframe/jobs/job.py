@@ -30,11 +30,11 @@ from dpframe.privacy.selection import SELECT
 from dpframe.queries import binned, of_columns
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import Quantile, ranges
-from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.of_columns import regression
 from dpframe.queries.query import Query, Request
+from dpframe.queries.searches import Discovery, discover
 from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
 

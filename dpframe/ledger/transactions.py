@@ -93,12 +93,8 @@ def _refuse_recorded(release_id: str, seen: Chain) -> None:
 
 def _refuse_outdated(entry: Entry, left: BudgetStatus) -> None:
     """Refuse a share that others made smaller after it was planned."""
-    loss, share = entry.loss, left.share(entry.spend.amount)
-    is_too_large = loss.epsilon > share.epsilon or loss.mu_squared > share.mu_squared
-    if loss.epsilon and loss.mu_squared:
-        part = left.part_of_rest(entry.spend.amount)
-        is_too_large = not left.pots.allows_part(loss, part)
-    if is_too_large:
+    left.share(entry.spend.amount)  # which is refused if shares would be above 1
+    if not left.pots.allows_part(entry.loss, left.part_of_rest(entry.spend.amount)):
         amount = float(entry.spend.amount)
         why = f"what share={amount:.6g} stands for became less while this release was planned,"
         way = "for another one was charged: nothing was charged. Ask again."

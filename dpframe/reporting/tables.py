@@ -18,7 +18,7 @@ from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
-from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
+from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart, recomputed_loss
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.frozen import frozen
@@ -26,10 +26,10 @@ from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.privacy.amounts import float_above
-from dpframe.privacy.gaussian import mu_of_pure
+from dpframe.privacy.amounts import PrivacyLoss, float_above
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
+from dpframe.privacy.together import gaussian_price
 from dpframe.queries.binned import LEVEL
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_keys, percent_texts
 
@@ -44,11 +44,10 @@ _CURVE_OF_BOTH = (
 def cost_lines(release: Release) -> list[str]:
     """Say what the worst units move, over the scales of the noise, and what that adds up to."""
     terms: list[str] = []
-    mu_squared = epsilon = 0.0
     for part in release.witness:
         terms += _terms(part)
-        mu_squared += part.alike * float(part.loss.mu_squared)
-        epsilon += part.alike * float(part.loss.epsilon)
+    lost = recomputed_loss(release.witness)
+    mu_squared, epsilon = float(lost.mu_squared), float(lost.epsilon)
     hidden = len(terms) - _MOST_TERMS
     lines = terms[:_MOST_TERMS]
     if hidden > 0:
@@ -110,22 +109,19 @@ def loss_of_parts(entries: Sequence[Entry], times: int) -> Guarantee | None:
     ----------
     J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84(1), 2022.
     """
-    epsilon, mu_squared, delta = Fraction(0), Fraction(0), Fraction(0)
-    in_squares = Fraction(0)  # epsilons, as mu squared of the Gaussian noise that is no better
+    lost, mu_squared = PrivacyLoss(), Fraction(0)
     for entry in entries:
         moved = times if entry.part is None else 1
         if entry.loss.delta and moved > 1:
             return None
-        pure = moved * entry.loss.epsilon
-        epsilon += pure
-        mu_squared += moved**2 * entry.loss.mu_squared
-        delta += entry.loss.delta
-        in_squares += Fraction(mu_of_pure(pure)) ** 2 if pure else 0
-    if not mu_squared:
-        return Guarantee(epsilon=float_above(epsilon), delta=float_above(delta))
-    root = math.sqrt(float_above(mu_squared + in_squares))
-    mu = math.nextafter(root, math.inf)
-    return Guarantee(mu=mu, extra_delta=float_above(delta))
+        epsilon, of_gaussian, delta = entry.loss.parts
+        own = PrivacyLoss(moved * epsilon, moved**2 * of_gaussian, delta)
+        lost += own
+        mu_squared += gaussian_price(own)
+    extra = float_above(lost.delta)
+    if not lost.mu_squared:
+        return Guarantee(epsilon=float_above(lost.epsilon), delta=extra)
+    return Guarantee(mu=PrivacyLoss(mu_squared=mu_squared).mu, extra_delta=extra)
 
 
 def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:

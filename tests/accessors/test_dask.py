@@ -12,7 +12,6 @@ from support.dasking import (
     ALL,
     FACTS,
     SCHEMA,
-    assert_same,
     dask,
     dd,
     exactly,
@@ -41,42 +40,6 @@ def one_thread():
     """Threads are asked for where they matter."""
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         yield
-
-
-def ask_several(frame):
-    parts = {"n": dpf.count(), "early": dpf.count(where="hour < 2"), "fares": dpf.sum("fare")}
-    return frame.dp.aggregate("zone", **parts, mean=dpf.mean("fare"), epsilon=1, delta=1e-6)
-
-
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_schedulers_agree(scheduler):
-    frame = survey()
-    facts = {**FACTS, "privacy_unit": "person", "max_rows": 11}
-    collection = split(frame, 3)
-    for one in (frame, collection):
-        one.dp.declare(**facts)
-    with dask.config.set({"scheduler": scheduler, "num_workers": 2}):
-        released = exactly(ask_several, collection)
-    assert_same(released, exactly(ask_several, frame))
-
-
-def test_progress_is_shown(capsys):
-    progress = pytest.importorskip("dask.diagnostics")
-    collection = split(survey(), 3)
-    with progress.ProgressBar(dt=0.01):
-        collection.dp.count(epsilon=1)
-    assert "100%" in capsys.readouterr().out
-
-
-def test_every_partition_is_read_once():
-    parts, read = split(survey(), 5), []
-    collection = parts.map_partitions(
-        lambda part: read.append(len(part)) or part, meta=parts._meta, enforce_metadata=False
-    )
-    collection.dp.declare(**FACTS, privacy_unit="person", max_rows=3)
-    collection.dp.release({"n": dpf.count(), "fares": dpf.sum("fare", by="zone")}, epsilon=1)
-    assert read == [80] * 5
 
 
 class Watched:

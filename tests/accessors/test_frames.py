@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe import Ledger
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.inference import intervals
 from dpframe.options import FRONT
@@ -73,14 +72,6 @@ def test_methods_take_what_the_descriptions_take(name):
     assert of_query == [p for p in described if p not in rare]
 
 
-def test_declare_takes_what_the_function_takes_and_returns_the_accessor(frame):
-    method = inspect.signature(dpf.DPAccessor.declare).parameters
-    function = inspect.signature(dpf.declare).parameters
-    assert list(method)[1:] == list(function)[1:]
-    assert [p.default for p in method.values()][1:] == [p.default for p in function.values()][1:]
-    assert isinstance(frame.dp.declare(bounds={"fare": (0, 1)}), dpf.DPAccessor)
-
-
 @pytest.mark.parametrize("way", [{"epsilon": 0.1}, {"share": 0.1}])
 @pytest.mark.parametrize("name", CALLS)
 def test_every_method_passes_on_how_much_to_spend(frame, name, way):
@@ -106,26 +97,11 @@ def test_previews_and_post_processing_are_the_functions(frame):
     pd.testing.assert_frame_equal(made.dp.interval(0.8), dpf.interval(made, 0.8))
 
 
-def test_the_budget_is_that_of_the_ledger(frame):
-    ledger = Ledger(budget=dpf.Budget(1, 1e-6))
-    frame.dp.declare(ledger=ledger)
-    assert frame.dp.ledger is ledger
-    frame.dp.count(epsilon=0.25)
-    assert frame.dp.budget == ledger.status()
-    assert frame.dp.budget.spent.epsilon == 0.25
-
-
 def test_without_a_budget_there_is_none_to_show(frame):
     with pytest.raises(DeclarationError, match="no budget is declared"):
         frame.dp.budget  # noqa: B018
     with pytest.raises(CertificateError, match="carries no certificate"):
         frame.dp.certificate  # noqa: B018
-
-
-def test_derived_frames_must_be_declared_anew(frame):
-    for derived in (frame[frame["fare"] > 1], frame.copy(), frame.assign(x=1)):
-        with pytest.raises(DeclarationError, match="derived from a declared frame"):
-            derived.dp.count(epsilon=1)
 
 
 def test_importing_registers_dp_and_nothing_else():

@@ -1,7 +1,5 @@
 """A scan is declared and released from like a frame, and shows no more than its columns."""
 
-import copy
-import pickle
 from unittest import mock
 
 import numpy as np
@@ -14,13 +12,7 @@ import pytest
 import dpframe as dpf
 from dpframe import columns
 from dpframe.engines import scans
-from dpframe.errors import (
-    BudgetExceededError,
-    DeclarationError,
-    DPFrameError,
-    ReleaseError,
-    UnknownColumnError,
-)
+from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, UnknownColumnError
 
 EXACT = {"epsilon": 1e6}
 SCHEMA = pandera.DataFrameSchema(
@@ -84,17 +76,6 @@ def test_everything_works_as_on_a_frame(name, unit, frame, scan, monkeypatch):
     pd.testing.assert_frame_equal(found, expected, atol=tolerance)
 
 
-def test_a_budget_is_kept_for_the_scan(scan):
-    scan.dp.declare(keys={"zone": ["A", "B"]}, budget=dpf.Budget(epsilon=1))
-    released = scan.dp.count("zone", share=0.5)
-    assert scan.dp.budget.remaining_epsilon == pytest.approx(0.5)
-    assert released.dp.certificate.query.words == "count by zone"
-    scan.dp.declare(keys={"zone": ["A"]})  # the ledger stays
-    with pytest.raises(BudgetExceededError):
-        scan.dp.count("zone", epsilon=0.6)
-    assert len(scan.dp.ledger.entries) == 1
-
-
 def test_the_ledger_is_charged_before_rows_are_read(scan):
     scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(epsilon=1))
     spent = []
@@ -137,17 +118,6 @@ def test_a_scan_shows_path_and_columns_alone(scan, tmp_path):
     columns = ["zone", "fare", "rider", "late", "early"]
     assert repr(scan) == f"Scan({str(tmp_path)!r}, columns={columns})"
     assert scan.columns == columns
-
-
-@pytest.mark.parametrize("copied", [copy.copy, lambda scan: pickle.loads(pickle.dumps(scan))])  # noqa: S301
-def test_copies_are_not_declared(copied, scan):
-    scan.dp.declare(keys={"zone": ["A", "B"]}, budget=dpf.Budget(epsilon=1))
-    other = copied(scan)
-    assert isinstance(other, dpf.Scan)
-    assert other.dp.declaration.ledger is None
-    assert not other.dp.declaration.columns
-    assert other.columns == scan.columns
-    assert other.dp.count(epsilon=1e6).iat[0, 0] == pytest.approx(907, abs=1)
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):

@@ -45,14 +45,6 @@ def offered(accessor):
     return {name for name in dir(accessor) if not name.startswith("_")}
 
 
-def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
-    assert offered(frame.dp) == PRIVATE
-    frame = made()
-    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
-    assert offered(frame.dp) == PRIVATE - {"budget", "ledger"}
-    assert offered(made().dp) == PRIVATE - {"budget", "ledger"}
-
-
 def test_other_frames_offer_what_applies(frame):
     assert offered(frame.dp.count("zone", epsilon=0.5).dp) == RELEASED - OF_SOME
     assert offered(frame.dp.suggest_caps("zone", epsilon=0.5).dp) == RELEASED - OF_SOME | {"best"}
@@ -112,13 +104,6 @@ def test_what_is_possible_is_in_lines_that_fit(frame):
     assert possible.split() == [f".{name}" for name in sorted(offered(frame.dp))]
 
 
-def test_only_some_columns_are_shown():
-    frame = pd.DataFrame([range(40)], columns=[f"c{i}" for i in range(40)])
-    frame.dp.declare(bounds={f"c{i}": (0, 1) for i in range(40)}, privacy_unit=dpf.EACH_ROW)
-    assert "and 30 more" in repr(frame.dp)
-    assert "c39" in repr(frame.dp.declaration)
-
-
 def test_nothing_that_is_shown_reads_rows_or_quotes_them(frame, monkeypatch):
     def never(*_, **__):
         raise AssertionError
@@ -137,30 +122,6 @@ def test_nothing_that_is_shown_reads_rows_or_quotes_them(frame, monkeypatch):
         with pytest.raises(AttributeError) as caught:
             one.dp.nunique  # noqa: B018
         assert SECRET not in str(caught.value)
-
-
-def test_a_ledger_file_is_not_read_to_show_a_frame(tmp_path):
-    frame = made()
-    path = tmp_path / "trips.ledger"
-    ledger = dpf.Ledger.create(path, budget=dpf.Budget(epsilon=2))
-    frame.dp.declare(privacy_unit="who", max_rows=2, ledger=ledger)
-    path.unlink()
-    assert "epsilon=2 of Laplace noise" in repr(frame.dp)
-    assert "budget" in dir(frame.dp)
-
-
-def test_a_declaration_reads_as_its_table(frame):
-    lines = repr(frame.dp.declaration).splitlines()
-    assert lines == [
-        "Declared as public",
-        "  privacy unit  all rows of one 'who', max_rows=2",
-        "  neighbors     add_remove",
-        "  budget        epsilon=2, delta=1e-06",
-        "  column  bounds   keys  whole numbers  missing values  from",
-        "  fare    0 to 30                       taken as 2.5    declared",
-        "  zone             3                    left out        declared",
-    ]
-    assert len(repr(made().dp.declaration).splitlines()) == 4
 
 
 def test_labels_cannot_write_to_the_terminal():
@@ -299,3 +260,11 @@ def test_frames_of_other_engines_show_the_same(kind, tmp_path):
     assert SECRET not in repr(scan.dp)
     with pytest.raises(NoSuchNameError, match=r"\.dp\.mean\("):
         scan.dp.average  # noqa: B018
+
+
+def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
+    assert offered(frame.dp) == PRIVATE
+    frame = made()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
+    assert offered(frame.dp) == PRIVATE - {"budget", "ledger"}
+    assert offered(made().dp) == PRIVATE - {"budget", "ledger"}

@@ -9,11 +9,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import carry_text, text_of
 
 import dpframe as dpf
 from dpframe.cells.record import ATTRIBUTE
-from dpframe.errors import CertificateError
 
 KEYS = {
     "zones": {"zone": list("ABCD"), "day": [0, 1, 2]},
@@ -144,82 +142,6 @@ GOOD = {
 }
 
 
-def changed_once(r):
-    return r.assign(n=r["n"].mask(r["n"] == r["n"].max(), 0))
-
-
-def with_mean(r):
-    mean = r.mean().to_frame(("A", 9)).T.rename_axis(r.index.names)
-    return pd.concat([r, mean])
-
-
-def with_totals(r):
-    wide = r["n"].unstack("day")
-    return pd.concat([wide, wide.sum(axis=1).rename("All")], axis=1).rename_axis(columns="day")
-
-
-def edited(r):
-    text = text_of(r).replace('"epsilon": 1.0', '"epsilon": 0.1')
-    return carry_text(r.copy(), text)
-
-
-def relabeled_index(r):
-    return r.reset_index().set_index(r.index.get_level_values(0)[::-1].rename(None))
-
-
-def shuffled(r):
-    return r.apply(lambda column: column.sample(frac=1, random_state=3).to_numpy())
-
-
-ENDS = {"n_low": "n_high", "n_high": "n_low"}
-BAD = {
-    "plus one": lambda r: r + 1,
-    "one cell": changed_once,
-    "sums": lambda r: r.groupby("zone").sum(),
-    "twice": lambda r: pd.concat([r, r.head(1)]),
-    "other key": lambda r: r.rename(index={"A": "Z"}),
-    "key to key": lambda r: r.rename(index={"A": "B", "B": "A"}),
-    "new column": lambda r: r.assign(x=1),
-    "swapped columns": lambda r: r.set_axis(["fare", "total", "n"], axis=1),
-    "shift": lambda r: r.shift(1),
-    "cumsum": lambda r: r.cumsum(),
-    "keys reversed": lambda r: r.set_axis(r.index[::-1]),
-    "zeros": lambda r: r * 0,
-    "zeros of one": lambda r: r.assign(n=0),
-    "clip": lambda r: r.clip(upper=middle(r)),
-    "clip below": lambda r: r.sub(middle(r)).clip(lower=0),
-    "fillna": lambda r: r.where(r["n"] > middle(r)).fillna(0),
-    "rank": lambda r: r.rank(),
-    "other release": lambda r: pd.DataFrame(release("zones", seed=2).to_dict()).rename_axis(
-        r.index.names
-    ),
-    "rename": lambda r: r.rename(columns={"fare": "x"}),
-    "rename level": lambda r: r.rename_axis(index={"zone": "borough"}),
-    "od: names dropped": lambda r: r.rename_axis([None, None]),
-    "od: axes renamed": lambda r: r.rename_axis(["dest", "origin"]),
-    "od: unstack, swapped": lambda r: (
-        r["n"].unstack("dest").rename_axis(index="dest", columns="origin")
-    ),
-    "od: T without names": lambda r: r["n"].unstack("dest").T.rename_axis(index=None, columns=None),
-    "codes: csv": read_again,
-    "floor": lambda r: r.assign(fare=np.floor(r["fare"] * 10) / 10),
-    "percent": lambda r: r / r.sum() * 100,
-    "mean row": with_mean,
-    "totals": with_totals,
-    "interpolate": lambda r: r.where(r["n"] > middle(r)).interpolate(),
-    "full: ends to nearest": lambda r: r.round(0).round({"n_low": -2, "n_high": -2}),
-    "full: ends swapped": lambda r: r.rename(columns=ENDS),
-    "no keys": lambda r: r.reset_index(drop=True),
-    "droplevel": lambda r: r.loc["A"],
-    "shuffled": shuffled,
-    "one below": lambda r: r.assign(n=r["n"] - (r["n"] == r["n"].min())),
-    "edited": edited,
-    "index lies": relabeled_index,
-    "abs": lambda r: (r - middle(r)).abs(),
-    "scaled": lambda r: r.assign(total=r["total"] / 1000),
-}
-
-
 def made(name, tables):
     of = whole(name.partition(": ")[0] if ":" in name else "zones")
     return tables[name](of), of
@@ -232,33 +154,6 @@ def certified(table, of):
         table = table.copy()
         table.attrs = {ATTRIBUTE: of.attrs[ATTRIBUTE]}
     return table
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_pandas_keeps_the_certificate(name):
-    table, of = made(name, GOOD)
-    assert dpf.verify(certified(table, of)).releases == of.dp.certificate.releases
-    assert dpf.certify(table, of=of).shape[0] == len(table)
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_what_was_not_released_is_refused(name):
-    table, of = made(name, BAD)
-    with pytest.raises(CertificateError, match="not what its certificate was given for"):
-        dpf.verify(certified(table, of))
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_published_tables_are_compared_with_the_release(name, tmp_path):
-    table, of = made(name, GOOD)
-    table = certified(table, of)
-    if name == "full: suppressed":
-        table = of.dp.suppress(below=middle(of), by="n")
-    dpf.write_csv(table, tmp_path / "table.csv")
-    back = dpf.read_csv(tmp_path / "table.csv")
-    dpf.verify(back, against=of)
-    assert len(back) == len(table)
-    assert back.isna().sum().sum() == table.isna().sum().sum()
 
 
 @pytest.mark.parametrize("name", GOOD)

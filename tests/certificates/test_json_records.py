@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import carry_text, read_certificate, record_of, text_of
+from support.certifying import carry_text, read_certificate, record_of
 
 import dpframe as dpf
 from dpframe.cells.record import ATTRIBUTE, RECORD
@@ -112,12 +112,6 @@ def test_the_first_fault_is_named():
     del record["releases"][0]["ledger"]
     with pytest.raises(UnreadableCertificateError, match="ledger: Field required"):
         read_certificate(record)
-
-
-def test_whole_floats_may_lose_their_point():
-    frame = released()
-    record = json.loads(text_of(frame).replace(".0,", ","))
-    assert read_certificate(record) == frame.dp.certificate
 
 
 @pytest.mark.full

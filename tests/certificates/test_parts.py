@@ -219,13 +219,6 @@ def test_names_of_the_schema_are_those_of_the_library():
     assert asked == ["auto", *METHODS]
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_certificates_fit_the_schema(name):
-    record = record_of(MADE[name]())
-    VALIDATOR.validate(record)
-    assert read_certificate(record).to_dict() == record
-
-
 @pytest.mark.parametrize(
     "change",
     [

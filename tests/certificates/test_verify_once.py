@@ -29,25 +29,6 @@ def made(kind):
     return dpf.release(trips(), query, epsilon=1)
 
 
-CALLS = {
-    "verify": ("columns", dpf.verify),
-    "std_error": ("columns", lambda f: f.dp.std_error),
-    "covariance": ("columns", lambda f: f.dp.covariance),
-    "interval": ("columns", lambda f: f.dp.interval()),
-    "interval of a wide table": ("keys", lambda f: f.unstack().dp.interval()),
-    "denoise": ("one", lambda f: f.dp.denoise()),
-    "combine": ("one", lambda f: f.dp.combine({"A": 1, "B": -1})),
-    "ratio": ("columns", lambda f: f.dp.ratio("s", "n")),
-    "percent": ("keys", lambda f: f.dp.percent(by="zone")),
-    "quantile": ("ranges", lambda f: f.dp.quantile()),
-    "between": ("ranges", lambda f: f.dp.between(2, 4)),
-    "interval, joined": ("columns", lambda f: f.dp.interval(join=True)),
-    "round": ("columns", lambda f: f.dp.round(1)),
-    "suppress": ("columns", lambda f: f.dp.suppress(below=3, by="n")),
-    "rename": ("columns", lambda f: f.dp.rename({"n": "trips"})),
-    "schema": ("columns", dpf.schema),
-    "report": ("columns", lambda f: dpf.report(f, percent=True)),
-}
 SEVERAL = {
     "concat": ("columns", lambda f: dpf.concat({"a": f, "b": made("columns")}, name="year"), 2),
     "verify against": ("columns", lambda f: dpf.verify(f.dp.round(1).head(2), against=f), 5),
@@ -75,13 +56,6 @@ def count(monkeypatch, tmp_path):
 
     monkeypatch.setattr(verify, "_compare", counted)
     return checks
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_call_checks_its_frame_once(name, count):
-    kind, call = CALLS[name]
-    call(made(kind))
-    assert len(count) == 1
 
 
 @pytest.mark.parametrize("name", SEVERAL)

@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from support.hostile import HOSTILE, KINDS, OBJECTS
+from support.hostile import HOSTILE, OBJECTS
 
-from dpframe.columns.values import is_dictionary, objects
 from dpframe.engines.labels import coded_labels, no_labels
 from dpframe.queries.tasks import LabelAxis
 
@@ -119,12 +118,6 @@ def test_every_value_has_the_label_that_it_equals(kind):
     )
 
 
-@pytest.mark.parametrize("kind", LABELS)
-def test_what_is_missing_has_no_label(kind):
-    assert read(MISSING, kind) == [None] * len(MISSING)
-    assert read([], kind) == []
-
-
 @pytest.mark.parametrize("label", LABELS)
 def test_a_value_has_the_same_label_beside_any_other(label):
     pool = [*OBJECTS, *HOSTILE, *MISSING, *(value for value, _ in READ[label])]
@@ -136,24 +129,6 @@ def test_a_value_has_the_same_label_beside_any_other(label):
         column = pd.Series([None] * 12, dtype=object)
         column[:] = np.fromiter((pool[at] for at in places), object, 12)
         assert read(column, label) == [alone[at] for at in places]
-
-
-@pytest.mark.sampled(every=7, full=3)
-@pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize("kind", KINDS, ids=repr)
-def test_columns_of_every_dtype_are_read_as_their_values_are(kind, label):
-    column = kind.column(kind.chosen(np.random.default_rng(5).integers(0, 256, 40).tolist()))
-    found = read(column, label)
-    alone = [read(column.iloc[row : row + 1], label)[0] for row in range(len(column))]
-    assert found == alone
-    if getattr(column.dtype, "kind", "O") not in "mM" and not is_dictionary(column.dtype):
-        # pandas boxes times wrongly that no Timestamp can hold, or not at all
-        assert label == "datetime" or found == read(pd.Series(objects(column), dtype=object), label)
-
-
-def test_categories_that_no_row_has_are_no_labels():
-    column = pd.Series(pd.Categorical(["a", "b", None], categories=["z", "b", "a"]))
-    assert read(column, "string") == ["a", "b", None]
 
 
 def test_a_complex_cell_takes_no_label_from_the_others():

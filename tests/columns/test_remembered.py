@@ -21,22 +21,6 @@ def found(column, keys=KEYS):
     return finder(KeyAxis("k", keys), column)(column).tolist()
 
 
-def columns():
-    values = ["c", "x", None, "a"]
-    yield pd.Series(values, dtype="str")
-    yield pd.Series(values, dtype=object)
-    yield pd.Series(values, dtype="category")
-    yield pd.Series(pd.Categorical(values, ["x", "b", "c", "a"]))
-    yield pd.Series(pd.Categorical(values, ["a", "c", "x"]))
-
-
-def test_no_column_is_read_with_what_was_made_for_another():
-    for _ in range(2):
-        for column in columns():
-            assert found(column) == [2, 3, 3, 0]
-            assert found(column, KEYS[::-1]) == [0, 3, 3, 2]
-
-
 @pytest.mark.full
 def test_what_is_kept_goes_with_the_keys_and_the_categories():
     keys = KEYS.copy(deep=True)

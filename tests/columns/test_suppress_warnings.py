@@ -1,6 +1,5 @@
 """Warnings are hidden in the threads that look at private values, and nowhere else."""
 
-import contextlib
 import itertools
 import linecache
 import signal
@@ -15,8 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.columns import identity as silence
-from dpframe.columns.identity import silence_thread, silent
-from dpframe.engines.threads import in_threads
+from dpframe.columns.identity import silent
 
 PATIENCE = 60  # seconds
 
@@ -57,21 +55,6 @@ def in_thread(function):
 def loud():
     warn()
     return 5
-
-
-@pytest.mark.parametrize("action", ["error", "always", "default", "once", "module"])
-def test_warnings_of_silent_calls_are_not_shown(action):
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.resetwarnings()
-        warnings.simplefilter(action)
-        for _ in range(2):
-            assert loud() == 5
-        assert not heard
-        if action != "error":
-            warn("this may be heard")
-            assert len(heard) == 1
-    with pytest.raises(UserWarning, match="this may be heard"):
-        warn("this may be heard")
 
 
 def test_the_filters_stay_as_they_are():
@@ -137,36 +120,6 @@ def test_a_thread_that_restores_the_filters_shows_no_cell(monkeypatch):
     slow()
     thread.join(PATIENCE)
     assert not heard
-
-
-def test_threads_of_an_engine_are_silent():
-    work = silent(lambda: in_threads(lambda _: loud.__wrapped__(), range(4), 2))
-    assert work() == [5] * 4
-    with pytest.raises(UserWarning, match="42"):
-        in_threads(lambda _: loud.__wrapped__(), range(4), 2)
-
-
-def test_a_thread_may_be_silent_as_long_as_it_lives():
-    def live():
-        silence_thread()
-        warn()
-
-    assert not silent(in_thread)(live)
-
-
-@silent
-def fail(error):
-    raise error
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
-def test_silence_ends_however_it_ends(error):
-    before = list(warnings.filters)
-    with contextlib.suppress(error):
-        fail(error)
-    assert warnings.filters == before
-    with pytest.raises(UserWarning, match="42"):
-        warn()
 
 
 def interrupted(work, stop):
@@ -289,20 +242,6 @@ def test_after_ctrl_c_in_a_release_warnings_are_shown_again():
     assert done.stdout == "interrupted\n"
     assert "heard after all" in done.stderr
     assert "private" not in done.stderr
-
-
-def test_contexts_with_filters_of_their_own(monkeypatch):
-    """From Python 3.14 on, `catch_warnings` may leave `warnings.filters` as they are."""
-    own = [("error", None, Warning, None, 0)]
-    monkeypatch.setattr(warnings, "_get_filters", lambda: own, raising=False)
-    before = list(warnings.filters)
-
-    @silent
-    def look():
-        return list(own), list(warnings.filters)
-
-    assert look() == ([silence._CALL_FILTER, *own], before)
-    assert len(own) == 1
 
 
 def test_a_release_warns_of_nothing(recwarn):

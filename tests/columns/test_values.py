@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.columns.times import instants, wall_times
-from dpframe.columns.values import missing, numbers, raw_numbers, split_categories, texts
-
-pa = pytest.importorskip("pyarrow")
+from dpframe.columns.values import missing, numbers, split_categories, texts
 
 NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
 DAY = 86_400_000_000
@@ -167,84 +165,12 @@ def each(values):
     )
 
 
-@each([value for value, _ in NUMBERS])
-def test_a_number_is_its_nearest_float(row):
-    value, expected = NUMBERS[row]
-    assert numbers(cell(value)).tolist() == [expected]
-    assert not missing(cell(value)).any()
-    assert texts(cell(value)).tolist() == [None]
-    assert not wall_times(cell(value))[1].any()
-
-
-@each(HOSTILE)
-def test_other_objects_are_no_numbers_texts_or_times(row):
-    value = HOSTILE[row]
-    assert np.isnan(numbers(cell(value))).all()
-    assert texts(cell(value)).tolist() == [None]
-    assert not wall_times(cell(value))[1].any()
-    assert not instants(cell(value))[1].any()
-    assert not missing(cell(value)).any()
-
-
-@each(ABSENT)
-def test_missing_values_are_missing(row):
-    value = ABSENT[row]
-    assert missing(cell(value)).all()
-    assert np.isnan(numbers(cell(value))).all()
-    assert texts(cell(value)).tolist() == [None]
-    assert not wall_times(cell(value))[1].any()
-
-
 @each([value for value, _, _ in TIMES])
 def test_times_are_counted(row):
     value, wall, utc = TIMES[row]
     assert [part.tolist() for part in wall_times(cell(value))] == [[wall], [True]]
     assert [part.tolist() for part in instants(cell(value))] == [[utc or 0], [utc is not None]]
     assert np.isnan(numbers(cell(value))).all()
-
-
-SMALL = [0, 1, 1, 0]
-NUMERIC = [
-    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-    *("float16", "float32", "float64", "longdouble", "bool", "object", "category"),
-    *("Int8", "UInt64", "Float32", "Float64", "boolean"),
-    *(f"{kind}[pyarrow]" for kind in ("int8", "uint64", "float", "double", "bool", "halffloat")),
-    *("complex64", "complex128", "clongdouble", "Sparse[complex128]"),
-    *("Sparse[int64]", "Sparse[float32]", "Sparse[bool]"),
-    pd.ArrowDtype(pa.decimal128(30, 2)),
-    pd.CategoricalDtype([1, 0, 5, 6, 7, 8]),
-    pd.CategoricalDtype(["x", 1, 0]),
-]
-
-
-@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
-def test_equal_numbers_are_equal_in_every_dtype(dtype):
-    column = pd.Series(SMALL, dtype="bool" if "ool" in str(dtype) else "int64").astype(dtype)
-    view = numbers(column)
-    assert view.dtype == np.float64
-    assert view.tolist() == SMALL
-    assert raw_numbers(column).tolist() == SMALL
-    assert not missing(column).any()
-
-
-def test_arrow_decimals_round_as_python_does():
-    exact = [Decimal("0.1"), Decimal("123456789.123456789"), Decimal("1e-9")]
-    column = pd.Series(exact, dtype=pd.ArrowDtype(pa.decimal128(38, 9)))
-    assert numbers(column).tolist() == [float(one) for one in exact]
-
-
-def test_float32_is_widened_and_numpy_is_shared():
-    assert raw_numbers(pd.Series([0.1], dtype="float32")).dtype == np.float64
-    for values in (np.arange(3), np.arange(3.0), np.array([True, False])):
-        column = pd.Series(values, copy=False)
-        assert np.shares_memory(raw_numbers(column), column.to_numpy())
-    assert np.shares_memory(numbers(column := pd.Series([1.5, 2.5])), column.to_numpy())
-
-
-@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
-def test_arrow_dates_are_midnights(kind):
-    days = pd.Series([date(1970, 1, 2), None], dtype=pd.ArrowDtype(kind))
-    assert [part.tolist() for part in wall_times(days)] == [[DAY, 0], [True, False]]
 
 
 def test_codes_cost_no_more_than_the_rows():

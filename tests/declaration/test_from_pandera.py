@@ -113,12 +113,6 @@ def test_several_sets_of_keys_are_intersected():
         column(str, [Check.isin(["a"]), Check.isin(["b"])])
 
 
-def test_missing_values_are_no_keys():
-    assert keys_of(str, Check.isin(["a", None, pd.NA]), nullable=True) == ["a"]
-    assert keys_of(float, Check.isin([1.0, math.nan]), nullable=True) == [1.0]
-    assert column(float, Check.isin([1.0, math.nan, 2.0]), nullable=True).bounds == (1, 2)
-
-
 @pytest.mark.parametrize(
     ("dtype", "checks"),
     [
@@ -151,23 +145,6 @@ def test_bounds_of_integers_hold_one():
         frame.dp.plan(dpf.mean("x", bounds=(0.25, 0.75)), epsilon=1)
     for bounds in ((0.5, 1), (1, 1), (-0.5, 0.5)):
         frame.dp.plan(dpf.mean("x", bounds=bounds), epsilon=1)
-
-
-def test_integer_columns_are_known():
-    integers = [int, np.uint8, "Int64", pd.Int8Dtype(), bool, "boolean"]
-    others = [float, "Float64", str, object, "datetime64[ns]", pd.CategoricalDtype([1]), None]
-    assert [column(dtype).integer for dtype in integers] == [True] * len(integers)
-    assert [column(dtype).integer for dtype in others] == [False] * len(others)
-
-
-def test_arrow_columns_are_read_like_others():
-    arrow = pytest.importorskip("pyarrow")
-    integer = column(pd.ArrowDtype(arrow.int64()), [Check.gt(0), Check.lt(9)])
-    assert (integer.bounds, integer.integer) == ((1, 8), True)
-    boolean = column(pd.ArrowDtype(arrow.bool_()))
-    assert (boolean.bounds, list(boolean.keys)) == ((0, 1), [False, True])
-    assert keys_of(pd.ArrowDtype(arrow.string()), Check.isin(["a"])) == ["a"]
-    assert not column(pd.ArrowDtype(arrow.float64())).integer
 
 
 def test_metadata_override_checks():
@@ -209,35 +186,10 @@ class ShortTrips(Trips):
     fare: float = pa.Field(ge=0, le=20, metadata={"dpframe": {"missing": 5}})
 
 
-def test_models_are_read_like_schemas():
-    found = facts(Trips)
-    bounds = {label: one.bounds for label, one in found.items()}
-    assert bounds == {
-        "fare": (0, 100),
-        "riders": (1, 6),
-        "pick up": None,
-        "tip": (0, 9),
-        "day": None,
-    }
-    assert list(found["pick up"].keys) == ["B", "A"]
-    assert list(found["day"].keys) == ["Mo", "Tu"]
-    assert {label: one.bounds for label, one in facts(Trips.to_schema()).items()} == bounds
-
-
 def test_models_inherit_and_override():
     found = facts(ShortTrips)
     assert (found["fare"].bounds, found["fare"].missing) == ((0, 20), 5)
     assert found["riders"].bounds == (1, 6)
-
-
-def test_columns_named_by_pattern_are_left_out():
-    pattern = pa.Column(float, Check.in_range(0, 1), regex=True)
-    assert set(facts(pa.DataFrameSchema({"^x": pattern, "y": pa.Column(int)}))) == {"y"}
-
-
-def test_checks_of_the_whole_frame_say_nothing_about_a_column():
-    schema = pa.DataFrameSchema({"x": pa.Column(float)}, checks=Check.in_range(0, 1))
-    assert facts(schema)["x"].bounds is None
 
 
 @pytest.mark.parametrize(

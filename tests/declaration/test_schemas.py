@@ -27,16 +27,6 @@ def column(*checks, **options):
 
 
 GE, LE = pa.Check.ge(0), pa.Check.le(100)
-BY_HAND = {
-    "two checks": column(GE, LE),
-    "coerced": pa.DataFrameSchema({"fare": pa.Column(float, [GE, LE])}, coerce=True),
-    "in range": pa.DataFrameSchema(
-        {"fare": pa.Column(float, pa.Check.in_range(0, 100))}, index=pa.Index(int), coerce=True
-    ),
-    "named index": pa.DataFrameSchema(
-        {"fare": pa.Column(float, [GE, LE])}, index=pa.Index(str, name="zone"), coerce=True
-    ),
-}
 
 
 @pytest.mark.parametrize("labels", [[*ROWS], ["fare"], ["n", "z"], ["t"]], ids=str)
@@ -46,11 +36,6 @@ def test_a_schema_that_was_inferred_is_refused_unless_it_is_confirmed(labels):
     with raises(DeclarationError, "infer_schema", parameter="schema"):
         frame.dp.declare(schema, **EACH)
     frame.dp.declare(schema, confirmed_public=True, **EACH)
-
-
-@pytest.mark.parametrize("name", BY_HAND)
-def test_a_schema_that_was_written_is_none_that_was_inferred(name):
-    ROWS.copy().dp.declare(BY_HAND[name], **EACH)
 
 
 CHANGES = {

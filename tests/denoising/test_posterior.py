@@ -185,15 +185,6 @@ def test_many_distinct_values_are_fitted_in_pieces():
     assert error(found.values, truth, 2) <= 1.02 * error(y, truth, 2)
 
 
-@pytest.mark.parametrize("value", [0.0, -7e300, 1e17, 5e-324])
-@pytest.mark.parametrize("n", [0, 1, 40])
-def test_no_size_of_values_is_a_problem(value, n):
-    for prior in (None, stats.norm(0, 3), {2.5: 1}, stats.cauchy()):
-        found = posterior(np.full(n, value), 2.0, prior=prior)
-        assert found.values.shape == (n,)
-        assert np.isfinite(found.values).all()
-
-
 @pytest.mark.parametrize(
     "prior",
     [3, "poisson", {}, {1: -1}, {1: 0}, {"a": 1}, np.ones(3), stats.norm(0, -1), stats.poisson],

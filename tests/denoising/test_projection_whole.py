@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoising.projection import onto_simplex, whole
+from dpframe.denoising.projection import whole
 from dpframe.errors import QueryError
 
 
@@ -56,10 +56,3 @@ def test_totals_out_of_reach_are_refused(total):
 @pytest.mark.parametrize("total", [6, 6.0, np.int64(6), np.float32(6)])
 def test_totals_within_reach_are_kept(total):
     assert whole([2.0, 3.25], total=total).values.tolist() == [2, 4]
-
-
-def test_the_simplex_brings_totals_within_reach():
-    y = noisy_values(30)
-    x = whole(onto_simplex(y, 11), total=11).values
-    assert x.sum() == 11
-    assert x.min() == 0

@@ -31,25 +31,6 @@ def helmert(d):
     return np.array(rows)
 
 
-def risk_by_differences(estimator, y, sigma):
-    """Stein's estimate with each partial derivative from a central difference."""
-    step = 1e-6 * sigma
-    slopes = []
-    for i in range(y.size):
-        moved = np.zeros(y.size)
-        moved[i] = step
-        rise = estimator(y + moved, sigma).values - estimator(y - moved, sigma).values
-        slopes.append(rise[i] / (2 * step))
-    return np.mean((estimator(y, sigma).values - y) ** 2 + sigma**2 * (2 * np.array(slopes) - 1))
-
-
-@each
-@pytest.mark.parametrize("sigma", [0.3, 2.0, 4.1, 30.0])
-def test_the_risk_is_steins_estimate(estimator, sigma):
-    risk = estimator(VALUES, sigma).risk
-    assert risk == pytest.approx(risk_by_differences(estimator, VALUES, sigma), rel=1e-6)
-
-
 @pytest.mark.parametrize("sigma", [0.3, 4.1, 30.0])
 def test_toward_zero_in_closed_form(sigma):
     norm2 = float(VALUES @ VALUES)
@@ -74,32 +55,6 @@ def test_toward_the_mean_is_toward_zero_for_the_other_contrasts(sigma, positive_
     expected = basis.T @ np.r_[turned[0], contrasts.values]
     assert found.values == pytest.approx(expected, rel=1e-10)
     assert found.risk == pytest.approx((6 * contrasts.risk + sigma**2) / 7, rel=1e-10)
-
-
-def z_score(estimator, truth, sigma, draws=4_000):
-    """Mean of (estimated risk - real squared error) in standard errors, for noise of scale 1."""
-    rng = np.random.default_rng(20180611)
-    excess = np.empty(draws)
-    for i in range(draws):
-        found = estimator(truth + rng.normal(size=truth.size), sigma)
-        excess[i] = found.risk - np.mean((found.values - truth) ** 2)
-    return excess.mean() / (excess.std() / math.sqrt(draws))
-
-
-@pytest.mark.sampled(every=3)
-@each
-@pytest.mark.parametrize("spread", [0.5, 1.5])
-def test_the_risk_is_unbiased(estimator, spread):
-    truth = spread * np.array([2.0, -0.4, 0.1, 0.9, 1.1, -2.2]) + 0.3
-    assert abs(z_score(estimator, truth, 1.0)) < FALSE_ALARM
-
-
-@pytest.mark.sampled(every=3)
-@each
-def test_the_risk_under_a_wrong_sigma_is_biased(estimator):
-    # the test above can fail: a sigma 10 % too large shows
-    truth = 3 * np.array([2.0, -0.4, 0.1, 0.9, 1.1, -2.2]) + 0.3
-    assert z_score(estimator, truth, 1.1) > FALSE_ALARM
 
 
 def losses(d, prior_variance, draws=20_000):
@@ -130,22 +85,6 @@ def test_the_mean_squared_error_under_a_prior_is_that_of_balle_and_wang(d, varia
         assert found.mean() == pytest.approx(3.5, abs=0.1)
 
 
-@each
-@pytest.mark.parametrize("sigma", [2.0, 4.1, 30.0])
-def test_results_scale_with_the_unit(estimator, sigma):
-    found = estimator(VALUES, sigma)
-    for unit, accuracy in ((2.0**70, 0), (2.0**-300, 0), (1 / 3, 1e-11)):
-        scaled = estimator(VALUES * unit, sigma * unit)
-        assert scaled.values == pytest.approx(found.values * unit, rel=accuracy, abs=0)
-        assert scaled.risk == pytest.approx(found.risk * unit**2, rel=accuracy, abs=0)
-
-
-def test_results_move_with_the_values():
-    found, moved = james_stein(VALUES, 4.1), james_stein(VALUES + 1000, 4.1)
-    assert moved.values - 1000 == pytest.approx(found.values, abs=1e-10)
-    assert moved.risk == pytest.approx(found.risk, rel=1e-10)
-
-
 @pytest.mark.parametrize(("toward", "fewest"), [("zero", 3), ("mean", 4)])
 def test_too_few_values_come_back_as_they_are(toward, fewest):
     for d in range(fewest):
@@ -154,16 +93,6 @@ def test_too_few_values_come_back_as_they_are(toward, fewest):
         assert found.values is not VALUES
         assert found.risk == 4.1 * 4.1
     assert (james_stein(VALUES[:fewest], 4.1, toward=toward).values != VALUES[:fewest]).any()
-
-
-@each
-@pytest.mark.parametrize("value", [0.0, 0.1, -7e300, 5e-324])
-@pytest.mark.parametrize("sigma", [1.0, 1e-3, 5e-324, 1e300])
-def test_equal_values_are_no_problem(estimator, value, sigma):
-    for d in (4, 7, 10):
-        found = estimator(np.full(d, value), sigma)
-        assert np.isfinite(found.values).all()
-        assert not math.isnan(found.risk)
 
 
 @pytest.mark.parametrize("positive_part", [True, False])
@@ -184,14 +113,6 @@ def test_huge_values_do_not_overflow(estimator, sigma):
     assert not math.isnan(found.risk)
 
 
-@pytest.mark.parametrize("toward", ["mean", "zero"])
-def test_little_noise_leaves_values_and_risk(toward):
-    for y in (VALUES * 1e306, VALUES, VALUES * 1e-10):
-        found = james_stein(y, 1e-50, toward=toward)
-        assert found.values == pytest.approx(y, rel=1e-14, abs=0)
-        assert found.risk == pytest.approx(1e-100, rel=1e-12, abs=0)
-
-
 @each
 @pytest.mark.parametrize("scale", [1e306, 1e200, 1.0, 1e-200, 1e-320])
 def test_huge_noise_gives_no_missing_number(estimator, scale):
@@ -209,23 +130,10 @@ def test_steins_estimate_does_not_overflow_on_the_way():
     assert stein_risk(np.array([math.inf, 1.0]), 1.0, -math.inf) == math.inf
 
 
-def test_values_given_are_not_changed():
-    given = VALUES.copy()
-    for estimator in ESTIMATORS.values():
-        estimator(given, 2.0)
-    assert (given == VALUES).all()
-
-
 @pytest.mark.parametrize("sigma", [0, -1.0, math.nan, math.inf, "1", None])
 def test_sigma_is_checked(sigma):
     with raises(QueryError, "deviation", parameter="sigma"):
         james_stein(VALUES, sigma)
-
-
-@pytest.mark.parametrize("values", [[1.0, math.nan, 2, 3], [1.0, math.inf, 2, 3], [[1.0]], "abc"])
-def test_values_are_checked(values):
-    with raises(QueryError, "denoise", parameter="values"):
-        james_stein(values, 1.0)
 
 
 def test_other_arguments_are_checked():

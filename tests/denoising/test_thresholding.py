@@ -10,7 +10,6 @@ from dpframe.denoising.shrinkage import soft_threshold
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
-FALSE_ALARM = 4.9  # standard errors: chance goes beyond one time in a million
 LAWS = [GAUSSIAN, LAPLACE]
 VALUES = np.array([0.4, -0.9, 7.3, 1.6, -3.1, 0.05, -0.7, 12.9, 1.1])
 
@@ -27,12 +26,6 @@ def test_values_minimize_the_penalized_squares(law, t):
     x = np.linspace(-15, 15, 300_001)
     for y, value in zip(VALUES, soft_threshold(VALUES, 1.0, t, law=law).values, strict=True):
         assert value == pytest.approx(x[np.argmin((x - y) ** 2 / 2 + t * np.abs(x))], abs=6e-5)
-
-
-def test_values_below_the_threshold_are_plain_zeros():
-    values = soft_threshold(VALUES, 1.0, 2.0).values
-    assert (np.signbit(values) == (values < 0)).all()
-    assert np.count_nonzero(values) == 3
 
 
 def risk_by_differences(y, sigma, t):
@@ -65,28 +58,6 @@ def test_the_gaussian_minimum_is_that_of_brute_force(sigma, d):
     found = soft_threshold(y, sigma, "sure")
     assert found.risk == pytest.approx(min(least, sigma**2), rel=1e-6)
     assert found.chosen["threshold"] in np.r_[0, np.abs(y)]
-
-
-def z_score(t, *, sigma=1.0, blocks=2_000, d=50):
-    """Mean of (estimated risk - real squared error) in standard errors, for noise of scale 1."""
-    rng = np.random.default_rng(1995)
-    truth = sparse(rng, d) + 0.4
-    excess = np.empty(blocks)
-    for i in range(blocks):
-        found = soft_threshold(truth + rng.normal(size=d), sigma, t)
-        excess[i] = found.risk - np.mean((found.values - truth) ** 2)
-    return excess.mean() / (excess.std() / math.sqrt(blocks))
-
-
-@pytest.mark.parametrize("t", [0.5, 1.4, 3.0])
-def test_the_risk_is_unbiased(t):
-    assert abs(z_score(t)) < FALSE_ALARM
-
-
-@pytest.mark.parametrize("t", [0.2, 3.0])
-def test_the_risk_under_a_wrong_sigma_is_biased(t):
-    # the test above can fail: a sigma 5 % too large shows
-    assert abs(z_score(t, sigma=1.05)) > FALSE_ALARM
 
 
 def test_the_risk_of_rounded_values_is_near_the_real_error():
@@ -143,22 +114,6 @@ def test_the_universal_thresholds():
     ).all()
 
 
-@pytest.mark.parametrize("threshold", ["sure", "universal"])
-def test_results_scale_with_the_unit(threshold):
-    found = soft_threshold(VALUES, 1.2, threshold)
-    for unit, accuracy in ((2.0**200, 1e-15), (2.0**-300, 1e-15), (-1 / 3, 1e-12)):
-        scaled = soft_threshold(VALUES * unit, 1.2 * abs(unit), threshold)
-        assert scaled.values == pytest.approx(found.values * unit, rel=accuracy, abs=0)
-        assert scaled.risk == pytest.approx(found.risk * unit**2, rel=accuracy, abs=0)
-
-
-def test_order_does_not_matter():
-    found = soft_threshold(VALUES, 1.2, "sure")
-    turned = soft_threshold(VALUES[::-1], 1.2, "sure")
-    assert (turned.values[::-1] == found.values).all()
-    assert turned.risk == pytest.approx(found.risk, rel=1e-14)
-
-
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("threshold", ["universal", 0, 1.5, math.inf])
 def test_an_empty_array_comes_back(law, threshold):
@@ -178,15 +133,6 @@ def test_the_extreme_thresholds():
     assert everything.risk == pytest.approx(np.mean(VALUES**2) - 4)
     # the Gaussian estimate sees no difference once all values are zero
     assert soft_threshold(VALUES, 2.0, 13.0).risk == pytest.approx(np.mean(VALUES**2) - 4)
-
-
-def test_pure_noise_is_removed_and_clear_values_are_kept():
-    rng = np.random.default_rng(2)
-    y = rng.normal(size=3_000)
-    assert np.mean(soft_threshold(y, 1.0, "sure").values ** 2) < 0.02
-    clear = soft_threshold(1e4 + y, 1.0, "sure")
-    assert np.abs(clear.values - 1e4 - y).max() < 0.05
-    assert clear.risk == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize("threshold", ["sure", "universal", 1.0])
@@ -210,13 +156,6 @@ def test_one_huge_value_changes_no_choice():
     for huge in (1e6, 1e160, 1e300):
         y[-1] = huge
         assert soft_threshold(y, 1.0, "sure").chosen["threshold"] == pytest.approx(t, rel=1e-12)
-
-
-def test_values_given_are_not_changed():
-    given = VALUES.copy()
-    for law in LAWS:
-        soft_threshold(given, 1.0, law=law)
-    assert (given == VALUES).all()
 
 
 @pytest.mark.parametrize("threshold", ["best", -1, -0.1, math.nan, None, True, "1", [1.0]])

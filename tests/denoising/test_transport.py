@@ -72,23 +72,6 @@ def test_a_table_with_these_sums_stays():
     assert np.allclose(nearest_table(x, rows, columns), x, rtol=0, atol=1e-10)
 
 
-def test_levels_of_rows_and_columns_change_nothing():
-    y, rows, columns = problem((6, 4), 2)
-    moved = y + np.array([3.0, -7, 0, 20, 1, 2])[:, None] + [5.0, 0, -30, 2]
-    expected = nearest_table(y, rows, columns)
-    assert np.allclose(nearest_table(moved, rows, columns), expected, rtol=0, atol=1e-9)
-    assert np.allclose(nearest_table(y.T, columns, rows).T, expected, rtol=0, atol=1e-9)
-
-
-def test_projections_bring_tables_closer():
-    y, rows, columns = problem((8, 5), 3)
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        z = y + 5 * rng.standard_normal(y.shape)
-        apart = nearest_table(y, rows, columns) - nearest_table(z, rows, columns)
-        assert np.linalg.norm(apart) <= np.linalg.norm(y - z)
-
-
 @pytest.mark.parametrize("n", [3, 40])
 def test_chains_of_cells_are_solved(n):
     """Every row shares one column with the next: levels pass along all of them."""
@@ -186,12 +169,6 @@ def test_large_tables_have_sums_at_the_price_of_fractions(shape, skew):
     )
 
 
-def test_rows_and_columns_may_leave_no_rounding():
-    halves = np.diag([0.5, 0.5])
-    rounded = rounded_table(halves, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-    assert rounded.tolist() == [[0, 1], [0, 0]]
-
-
 @pytest.mark.parametrize("answer", [None, "halves", "zeros"])
 def test_sums_hold_whatever_the_solver_answers(monkeypatch, answer):
     def linprog(prices, *, b_eq, **_):
@@ -206,8 +183,3 @@ def test_sums_hold_whatever_the_solver_answers(monkeypatch, answer):
     assert rounded.min() >= 0
     assert np.array_equal(rounded.sum(axis=1), rows)
     assert np.array_equal(rounded.sum(axis=0), columns)
-
-
-def test_whole_tables_stay():
-    table = np.array([[3.0, 0.0, 2e11], [0.0, 1e6, 7.0]])
-    assert np.array_equal(rounded_table(table, table.sum(axis=1), table.sum(axis=0)), table)

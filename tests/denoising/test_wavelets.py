@@ -71,22 +71,6 @@ def test_with_the_means_of_components_they_are_an_orthonormal_basis(name):
     assert np.allclose(basis @ basis.T, np.eye(n), atol=1e-14)
 
 
-@EACH
-def test_a_wavelet_is_the_difference_of_the_means_of_two_connected_parts(name):
-    n, edges = GRAPHS[name]
-    wavelets = wavelets_of(name)
-    for row, *places in zip(rows_of(wavelets), *wavelets[1:], strict=True):
-        first, middle, last = places
-        a, b = wavelets.order[first:middle], wavelets.order[middle:last]
-        expected = np.zeros(n)
-        expected[a], expected[b] = 1 / len(a), -1 / len(b)
-        expected *= np.sqrt(len(a) * len(b) / (len(a) + len(b)))
-        assert np.allclose(row, expected, atol=1e-14)
-        for part in (a, b):
-            inside = edges[np.isin(edges, part).all(axis=1)]
-            assert components(n, inside)[0] == n - len(part) + 1
-
-
 @pytest.mark.parametrize("name", ["line", "star", "tree"])
 def test_no_other_edge_of_the_tree_cuts_more_evenly(name):
     n, edges = GRAPHS[name]
@@ -163,13 +147,6 @@ def test_the_risk_is_that_of_stein_with_the_derivative_of_the_average(name, tree
     slope = divergence(lambda values: estimate(values).values, y) / n
     expected = np.mean(np.square(found.values - y)) + sigma**2 * (2 * slope - 1)
     assert found.risk == pytest.approx(expected, abs=1e-6)
-
-
-def test_averaging_makes_the_estimated_risk_smaller_than_that_of_single_trees():
-    n, edges = GRAPHS["grid"]
-    y = noisy(n)
-    singles = [tree_wavelets(y, 1.0, edges, trees=1, seed=seed).risk for seed in range(20)]
-    assert tree_wavelets(y, 1.0, edges, trees=20).risk < np.mean(singles) - 0.02
 
 
 def realized(trees, threshold="sure"):

@@ -11,7 +11,6 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines import batches, scans
-from dpframe.engines.threads import thread_count
 
 LONG = "x" * 100_000
 ROWS = 15_000  # of which the texts take 1.5 GB
@@ -59,16 +58,6 @@ def test_texts_that_all_differ_are_bounded(stored, tmp_path, monkeypatch):
     assert pa.concat_tables(read).combine_chunks().equals(table.combine_chunks())
 
 
-def test_rows_of_many_columns_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "_MOST_BYTES", 1 << 16)
-    names = [f"c{at}" for at in range(50)]
-    table = pa.table({name: pa.array([0.5] * 10_000) for name in names})
-    pq.write_table(table, tmp_path / "x.parquet")
-    read = list(dpf.scan_parquet(tmp_path / "x.parquet")._batches(names))
-    assert max(part.nbytes for part in read) < 1.1 * (1 << 16)  # with marks of what is missing
-    assert sum(part.num_rows for part in read) == 10_000
-
-
 def test_usual_files_are_read_in_as_many_rows_as_asked(tmp_path):
     rows = range(600_000)
     labels = [f"label {row % 99}" for row in rows]
@@ -97,16 +86,6 @@ def test_totals_are_the_same_in_batches_of_few_bytes(unit, column, tmp_path, mon
     monkeypatch.setattr(batches, "_MOST_BYTES", 1_000)
     monkeypatch.setattr(scans, "_BYTES_IN_MEMORY", 2_000)
     assert scan.dp.count("t", epsilon=1e15)["count"].tolist() == expected
-
-
-def test_buckets_and_threads_are_as_many_as_bytes_allow():
-    def plan(rows, size):
-        count = scans._count_buckets(rows, size, [])
-        return count, scans._count_threads(rows, size, [], count)
-
-    assert plan(10_000, 1e6) == (1, 1)
-    assert plan(10_000, 1e12) == (500, 1)
-    assert plan(1 << 23, 100 * (1 << 23)) == (16, min(thread_count(1 << 23), 8))
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux")

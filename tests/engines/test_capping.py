@@ -136,32 +136,6 @@ def test_groups_are_kept_uniformly_however_many_rows_they_have():
     assert found > limit
 
 
-def test_units_are_drawn_for_independently():
-    mask = kept_rows(pd.Series(np.tile(np.arange(UNITS), 2)), np.zeros(2 * UNITS), 1, Caps(rows=1))
-    first = mask[:UNITS]
-    pairs = [{int(a), 2 + int(b)} for a, b in zip(first[::2], first[1::2], strict=True)]
-    found, limit = statistic(pairs, [(0, 2), (0, 3), (1, 2), (1, 3)])
-    assert found < limit
-
-
-@pytest.mark.parametrize(
-    ("caps", "cells", "expected"),
-    [
-        (Caps(), 9, Caps()),
-        (Caps(3, 3, 3), 9, Caps(3)),
-        (Caps(4, 3, 2), 9, Caps(4, 3, 2)),
-        (Caps(6, 3, 2), 9, Caps(None, 3, 2)),
-        (Caps(None, 9, None), 9, Caps()),
-        (Caps(20, None, 2), 9, Caps(None, None, 2)),
-        (Caps(5, 7, 2), 1, Caps(2)),
-        (Caps(None, 7, 2), 1, Caps(2)),
-        (Caps(5, 7, None), 1, Caps(5)),
-    ],
-)
-def test_stages_that_cannot_bind_are_skipped(caps, cells, expected):
-    assert capping.binding(caps, cells) == expected
-
-
 def test_without_the_stages_that_are_skipped_units_keep_no_more():
     def allowed(caps, cells):
         return {
@@ -193,20 +167,6 @@ def test_units_under_every_cap_are_left_alone_and_the_others_keep_the_same(rows,
     assert masks[0] == masks[1]
 
 
-def test_nothing_is_put_in_order_where_no_unit_has_enough_rows(monkeypatch):
-    units, cells = np.repeat(np.arange(10), 3), np.arange(30) % 4
-    ordered = mock.Mock(wraps=capping.in_order)
-    monkeypatch.setattr(capping, "in_order", ordered)
-    assert kept_rows(pd.Series(units), cells, 4, Caps(5, 3, 4)).all()
-    ordered.assert_not_called()
-    more = np.append(units, [3] * 4)
-    mask = kept_rows(pd.Series(more), np.append(cells, range(4)), 4, Caps(5, 3, 4))
-    assert mask[more != 3].all()
-    assert mask[more == 3].sum() <= 5
-    ((of_large, *_), _) = ordered.call_args
-    assert of_large.numbers.tolist() == [3] * 7
-
-
 def test_many_rows_of_one_unit():
     n = 50_000
     cells = np.arange(n) % 10
@@ -214,18 +174,3 @@ def test_many_rows_of_one_unit():
         mask = kept_rows(pd.Series(np.zeros(n)), cells, 10, caps)
         assert mask.sum() == total
         assert np.bincount(cells[mask]).max() <= (caps.rows_per_group or n)
-
-
-@pytest.mark.parametrize("size", [0, 1, capping._FEW_ROWS, capping._FEW_ROWS + 1])
-@pytest.mark.parametrize("chosen", [False, True])
-def test_rows_are_ordered_alike_by_sorting_and_by_counting(size, chosen):
-    rng = np.random.default_rng(size)
-    labels = rng.integers(0, 300, size)
-    rows = rng.permutation(size).astype(np.int32) if chosen else None
-    along = rng.random(size)
-    order, bounds, moved = capping.order_rows(labels, 300, along, rows)
-    expected = labels.argsort(kind="stable")
-    assert order.tolist() == (expected if rows is None else rows[expected]).tolist()
-    assert order.dtype == bounds.dtype == np.int32
-    assert bounds.tolist() == np.searchsorted(labels[expected], np.arange(301)).tolist()
-    assert moved.tolist() == along[expected].tolist()

@@ -6,20 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from support.dasking import (
-    ALL,
-    GRID,
-    KEYS,
-    TASKS,
-    by_key,
-    dask,
-    odd_frame,
-    of_parts,
-    series,
-    split,
-    survey,
-    totals,
-)
+from support.dasking import ALL, GRID, KEYS, by_key, dask, of_parts, series, split, totals
 from support.randomness import SYSTEM
 
 from dpframe.engines import dask as engine_module
@@ -34,21 +21,6 @@ def one_thread():
     """Threads are asked for where they matter."""
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         yield
-
-
-@pytest.mark.parametrize("dtype", ["str", "object", "int64"])
-def test_categories_need_not_be_known(dtype):
-    frame = odd_frame(dtype)
-    split_frame = split(frame, 4)
-    collection = split_frame.assign(
-        k=split_frame.k.astype("category"), u=split_frame.u.astype("category")
-    )
-    if dtype == "object":  # a list is no category
-        frame = frame.drop(frame.index[[isinstance(one, list) for one in frame.k]])
-        parts = [frame.iloc[i::4].astype({"k": "category", "u": "category"}) for i in range(4)]
-        collection = of_parts(parts)
-    for found, expected in zip(totals(collection, *TASKS), totals(frame, *TASKS), strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_partitions_may_differ_in_dtype():
@@ -117,44 +89,6 @@ def test_no_unit_adds_more_than_its_rows(partitions):
         assert units == 12
 
 
-def graphs_of(collection, task, monkeypatch):
-    """All tasks of a release, by key."""
-    found = {}
-    compute = engine_module._compute_graphs
-
-    def noted(graphs):
-        for graph in (
-            one for part in graphs for one in (part if isinstance(part, list) else [part])
-        ):
-            found.update(graph.dask)
-        return compute(graphs)
-
-    monkeypatch.setattr(engine_module, "_compute_graphs", noted)
-    totals(collection, task)
-    monkeypatch.undo()
-    return found
-
-
-def test_what_is_drawn_has_keys_of_its_own(monkeypatch):
-    """A cluster computes a key once: two releases must not share what a cap kept."""
-    task = Task(Cells(), (Term("rows"),), unit=("u",), caps=Caps(rows=2))
-    collection = split(crowd(), 3)
-    keys = [set(graphs_of(collection, task, monkeypatch)) for _ in range(2)]
-    drawn = [{key for key in some if "total_together" in str(key)} for some in keys]
-    assert [len(some) for some in drawn] == [3, 3]
-    assert not drawn[0] & drawn[1]
-
-
-@pytest.mark.parametrize("partitions", [1, 2, 5, 65])
-def test_tasks_are_a_few_for_each_partition(partitions, monkeypatch):
-    rows = pd.DataFrame({"u": np.arange(3)})
-    collection = dask.dataframe.from_map(lambda _: rows, range(partitions), meta=rows.iloc[:0])
-    task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=2))
-    tasks = graphs_of(collection, task, monkeypatch)
-    assert len(tasks) <= 12 * partitions
-    assert totals(collection, task)[0].ravel().tolist() == [min(2, partitions) * 3, 3]
-
-
 LARGE = [pytest.param(partitions, marks=pytest.mark.full) for partitions in (1_000, 2_500)]
 
 
@@ -189,15 +123,6 @@ def test_tasks_of_large_collections_are_a_few_for_each_partition(
     assert len(transfers) == clustered * partitions
 
 
-@pytest.mark.parametrize("partitions", [3, 70])
-def test_no_scheduler_need_be_chosen(partitions):
-    task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=1))
-    rows = pd.DataFrame({"u": np.arange(3)})
-    collection = of_parts([rows] * partitions)
-    with dask.config.set({"scheduler": None}):
-        assert totals(collection, task, Task(Cells(), (Term("rows"),)))[0].tolist() == [[3], [3]]
-
-
 def test_equal_units_are_one_in_partitions_of_any_dtype():
     """Dask alone would hash 1, 1.0, True and Decimal(1) to partitions of their own."""
     ones = [1, 1.0, True, decimal.Decimal(1), 1 + 0j, np.float32(1)]
@@ -212,14 +137,3 @@ def test_equal_units_are_one_in_partitions_of_any_dtype():
         parts = [pd.DataFrame({"u": column}) for column in columns]
         task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=4))
         assert totals(of_parts(parts), task)[0].ravel().tolist() == [4, 1]
-
-
-def test_units_of_several_tasks_may_differ():
-    frame = survey()
-    tasks = [
-        Task(Cells(), (Term("rows"), Term("units")), unit=(unit,), caps=Caps(rows=3))
-        for unit in ("person", "zone", None, "person")
-    ]
-    tasks[2] = Task(Cells(), (Term("rows"),))
-    found = [total.ravel().tolist() for total in totals(split(frame, 3), *tasks)]
-    assert found == [[111, 37], [6, 2], [400], [111, 37]]

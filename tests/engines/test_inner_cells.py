@@ -97,23 +97,3 @@ def test_totals_are_of_groups_that_caps_allow(caps, chosen):
         assert min(least, caps.rows or 9) <= len(rows) <= min(largest, caps.rows or 9)
         assert rows["k"].nunique() <= most
         assert (rows.groupby("k").size() <= (caps.rows_per_group or 9)).all()
-
-
-def test_tasks_share_the_rows_of_a_unit_where_groups_are_the_same():
-    """Of units with a row in every bin of two groups, one group is kept, or one bin.
-
-    Each unit adds a bit of its own: two tasks agree by chance with probability 2**-40.
-    """
-    bins = BinAxis("x", pd.interval_range(0, 8, closed="left"))
-    cells = Cells((KeyAxis("k", pd.RangeIndex(2)), bins))
-    frame = pd.DataFrame(np.indices((40, 2, 8)).reshape(3, -1).T, columns=["u", "k", "x"])
-    frame["bit"] = 2.0 ** frame["u"]
-    terms, caps = (Term("sum", "bit", Grid(0, 0, 2**40)),), Caps(groups=1, rows_per_group=9)
-    task = Task(cells, terms, unit=("u",), caps=caps, inner=8)
-    same = Task(Cells(cells.axes), terms, unit=("u",), caps=caps, inner=8)
-    apart = Task(cells, terms, unit=("u",), caps=caps)
-    one, other, each = totals_of([frame], [task, same, apart], SYSTEM)
-    assert one.tolist() == other.tolist()
-    table = one.reshape(2, 8)
-    assert (table == table[:, :1]).all() and table[:, 0].sum() == 2**40 - 1
-    assert each.sum() == 2**40 - 1

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.randomness import SYSTEM
 
-from dpframe.engines import engine_for, sums
 from dpframe.engines import pandas as engine
+from dpframe.engines import sums
 from dpframe.engines.pandas import totals_of
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.edges import Grid
-from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 
 SIZES = (2, 3, 4, 1)
@@ -96,14 +96,6 @@ def test_no_product_of_all_axes_is_needed():
         assert {tuple(at): table[tuple(at)] for at in np.argwhere(table).tolist()} == expected
 
 
-def test_amounts_wrap_as_all_totals_do():
-    frame = pd.DataFrame({"k": [0, 0, 0, 1], "x": [2.0**62] * 4})
-    term = Term("sum", "x", Grid(0, 0, 2**62))
-    cells = Cells((KeyAxis("k", pd.RangeIndex(2)),), margins=((), (0,)))
-    found = totals_of([frame], [Task(cells, (term,))], SYSTEM)[0]
-    assert found.tolist() == [[0, -(2**62), 2**62]]
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_caps_choose_rows_once_for_all_tables_and_tasks(threads):
     """Every row adds a bit of its own, so that totals show which rows are kept.
@@ -137,41 +129,6 @@ def test_caps_choose_rows_once_for_all_tables_and_tasks(threads):
     expected = frame["u"][inside].value_counts().clip(upper=2)
     assert rows == 48 and expected.tolist() == [2] * 4
     assert frame["u"][chosen].value_counts().to_dict() == expected.to_dict()
-
-
-def test_all_choices_of_rows_come_up():
-    """2,000 units with five rows, three of which count: all pairs and triples of these, no other.
-
-    The chance that a choice never comes up is 3 * (2 / 3)**2000.
-    """
-    units = 2000
-    frame = pd.DataFrame({"k": [0, 1, 9, 1, 0], "j": [0, 0, 0, 1, 7]})
-    frame = pd.concat([frame.assign(u=unit) for unit in range(units)], ignore_index=True)
-    frame["x"] = 2.0 ** (np.arange(len(frame)) % 5) * 64.0 ** (frame["u"] % 10)
-    axes = (
-        KeyAxis("k", pd.RangeIndex(2)),
-        KeyAxis("j", pd.RangeIndex(2)),
-        BinAxis("u", _tens(units)),
-    )
-    term = (Term("sum", "x", Grid(0, 0, 2**62)),)
-    task = Task(Cells(axes, margins=((0, 2), (1, 2))), term, unit=("u",), caps=Caps(rows=2))
-    found = totals_of([frame], [task], SYSTEM)[0].reshape(2, 2, units // 10).sum(axis=1)
-    assert (found[0] == found[1]).all()
-    choices = {int(total) >> 6 * at & 63 for total in found[0] for at in range(10)}
-    assert choices == {0b00011, 0b01001, 0b01010}
-
-
-def _tens(units):
-    return pd.interval_range(0, units, freq=10, closed="left")
-
-
-def test_units_of_margins_are_counted_once():
-    frame = frame_of(5, 50, most=9)
-    inside = np.logical_and.reduce([frame[f"k{at}"] < size for at, size in enumerate(SIZES)])
-    cells = Cells(AXES, margins=((0,), (1, 2)))
-    task = Task(cells, (Term("units"),), unit=("u",), caps=Caps(rows=3))
-    found = engine_for(frame).totals(frame, [task], SYSTEM)[0]
-    assert found[0, :2].sum() == found[0, 2:].sum() == frame["u"][inside].nunique()
 
 
 class Fickle:

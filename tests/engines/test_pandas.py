@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from support.raising import raises
 from support.randomness import SYSTEM
 
-from dpframe.engines import ENGINES, engine_for
+from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.pandas import totals_of
 from dpframe.engines.sums import Flags
-from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
+from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.edges import Grid
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
@@ -219,21 +219,6 @@ def by_key(terms, **more):
     return Task(Cells((KeyAxis("k", pd.Index(["a", "b", "c"])),)), terms, **more)
 
 
-def test_caps_apply_to_rows_that_pass_the_condition_and_fall_in_a_cell():
-    frame = pd.DataFrame(
-        {"k": list("aaabbz") * 2, "u": [1] * 6 + [2] * 6, "x": [1, 0, 0, 1, 0, 1] * 2}
-    )
-    where = Condition.parse("x > 0")  # one row of each unit in "a", one in "b", one in no cell
-    task = by_key((Term("rows"),), where=where, unit=("u",), caps=Caps(rows=2))
-    assert totals(frame, task).tolist() == [[2, 2, 0]]
-    task = by_key((Term("rows"),), unit=("u",), caps=Caps(groups=1, rows_per_group=1))
-    for _ in range(20):
-        assert totals(frame, task).sum() == 2
-    hostile = frame.assign(u=pd.Series([[1]] * 6 + [2] * 6, dtype=object))
-    task = by_key((Term("rows"),), unit=("u",), caps=Caps(rows=3))
-    assert totals(hostile, task).sum() == 3
-
-
 def test_a_unit_moves_totals_by_no_more_than_its_caps():
     rng = np.random.default_rng(5)
     frame = pd.DataFrame({"k": rng.choice(list("abc"), 500), "u": 0, "x": rng.normal(0, 9, 500)})
@@ -290,34 +275,6 @@ def test_totals_of_flags_wrap_without_a_word():
     assert flags.total(0, np.int64(-(2**32)), np.int64(2**33)) == expected
 
 
-def test_many_blocks_and_one_row():
-    n = 200_001
-    frame = pd.DataFrame({"k": np.array(list("abz"))[np.arange(n) % 3], "u": np.arange(n) % 7})
-    count = by_key((Term("rows"),))
-    assert totals(frame, count).tolist() == [[66_667, 66_667, 0]]
-    assert totals(frame.iloc[:1], count).tolist() == [[1, 0, 0]]
-    assert totals(frame.iloc[:0], count).tolist() == [[0, 0, 0]]
-    for rows in (0, 1, n):
-        capped = by_key((Term("rows"),), unit=("u",), caps=Caps(rows=5))
-        assert totals(frame.iloc[:rows], capped).sum() == min(rows, 35)
-
-
-@pytest.mark.parametrize("label", [0, ("a", 1), "x", None, 1.5])
-def test_labels_and_row_indexes_of_any_kind(label):
-    frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], index=[["r", "r"], ["s", "s"]])
-    labels = [("z", "z"), label, ("a", 2)]
-    frame.columns = pd.Index(labels, tupleize_cols=False)
-    before = frame.copy(deep=True)
-    task = Task(Cells((KeyAxis(label, pd.Index([5, 2])),)), (Term("sum", label, Grid(0, 0, 9)),))
-    assert totals(frame, task).tolist() == [[5, 2]]
-    pd.testing.assert_frame_equal(frame, before)
-    if isinstance(label, tuple):
-        frame.columns = pd.MultiIndex.from_tuples(labels)
-        assert totals(frame, task).tolist() == [[5, 2]]
-        with pytest.raises(UnknownColumnError):
-            engine_for(frame).check(frame, ["a"])
-
-
 def test_columns_are_named_exactly_once():
     frame = pd.DataFrame([[1, 2, 3]], columns=["fare", "tip", "tip"])
     engine = engine_for(frame)
@@ -339,49 +296,6 @@ def test_columns_are_named_exactly_once():
     for task in tasks_naming.values():
         with raises(UnknownColumnError, "fair", label="fair"):
             totals(frame, task)
-
-
-def test_frames_of_another_kind_are_refused():
-    assert len(ENGINES) >= 1
-    for other in ({"x": [1]}, pd.Series([1]), None, np.zeros((2, 2))):
-        with raises(DeclarationError, "pandas.DataFrame", parameter="frame"):
-            engine_for(other)
-
-
-def bits(rows, columns, layout):
-    """A frame of random booleans, of bytes that need not be 0 or 1."""
-    rng = np.random.default_rng(rows + columns)
-    flags = rng.choice(np.array([0, 0, 1, 2, 255], np.uint8), (rows, columns)).view(bool)
-    labels = [f"b{j}" for j in range(columns)]
-    if layout == "apart":
-        return pd.concat([pd.Series(flags[:, j], name=labels[j]) for j in range(columns)], axis=1)
-    array = np.asfortranarray(flags) if layout == "by column" else flags
-    return pd.DataFrame(array, columns=labels, copy=False)
-
-
-@pytest.mark.parametrize("layout", ["by row", "by column", "apart"])
-@pytest.mark.parametrize("columns", [1, 15, 40])
-@pytest.mark.parametrize("restricted", ["", "where", "unit"])
-def test_true_is_counted_however_booleans_lie_in_memory(layout, columns, restricted):
-    frame = bits(1100, columns, layout)
-    expected = np.array([[bool(value) for value in frame[label]] for label in frame])
-    x = np.arange(1100) % 3
-    frame = pd.concat([frame, pd.DataFrame({"x": x, "u": np.where(x > 0, x, np.nan)})], axis=1)
-    frame.insert(columns // 2, "between", "text")
-    terms = tuple(Term("sum", f"b{j}", Grid(0, 0, 1)) for j in range(columns))
-    options = {
-        "": {},
-        "where": {"where": Condition.parse("x > 0")},
-        "unit": {"unit": ("u",), "caps": Caps(rows=1100)},
-    }[restricted]
-    if restricted:
-        expected = expected[:, x > 0]
-    with mock.patch.object(engine_module, "_BLOCK", 700):
-        found = totals(frame, Task(Cells(), (Term("rows"), *terms), **options))
-        one_key = Cells((KeyAxis("between", pd.Index(["text", "other"])),))
-        by = totals(frame, Task(one_key, terms, **options))
-    assert found[:, 0].tolist() == [expected.shape[1], *expected.sum(axis=1)]
-    np.testing.assert_array_equal(by, np.stack([found[1:, 0], 0 * found[1:, 0]], axis=1))
 
 
 def test_booleans_on_any_grid_are_the_numbers_0_and_1():

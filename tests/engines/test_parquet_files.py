@@ -61,12 +61,6 @@ def test_links_to_files_that_are_read_anyway_are_refused(link, opened, folder):
     assert not scan.dp.ledger.entries
 
 
-def test_links_to_files_elsewhere_are_read(folder, tmp_path):
-    pq.write_table(pa.table({"x": range(7)}), tmp_path / "elsewhere.parquet")
-    (folder / "two.parquet").symlink_to(tmp_path / "elsewhere.parquet")
-    assert dpf.scan_parquet(folder).dp.count(epsilon=1e15).iloc[0, 0] == 107
-
-
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "x", "max_rows": 1}])
 def test_pages_that_were_damaged_are_not_read(unit, tmp_path):
     path = tmp_path / "sums.parquet"

@@ -60,12 +60,6 @@ def test_every_choice_of_ones_is_as_likely(present, most):
     assert p_value(favored, choices) < FALSE_ALARM
 
 
-def test_choices_in_two_rows_are_independent():
-    kept = pick(np.ones((12_000, 3), np.int64), 1)
-    pairs = np.argmax(kept[::2], axis=1) * 3 + np.argmax(kept[1::2], axis=1)
-    assert stats.chisquare(np.bincount(pairs, minlength=9)).pvalue > FALSE_ALARM
-
-
 @given(st.lists(st.lists(st.integers(0, 1), min_size=5, max_size=5), min_size=1), st.integers(1, 6))
 def test_a_row_keeps_as_many_ones_as_it_may_and_gains_none(rows, most):
     ones = np.array(rows)
@@ -123,21 +117,6 @@ def test_units_are_counted_once_whatever_the_caps(frame, cells, where, caps):
     assert (units <= rows).all()  # the row that stands for a unit is one of those kept
 
 
-def test_without_a_unit_every_row_that_counts_is_one():
-    frame = pd.DataFrame({"k": list("ppqz"), "x": [1, 0, 1, 1]})
-    task = Task(BY, (Term("rows"), Term("units")), Condition.parse("x > 0"))
-    assert totals(frame, task).tolist() == [[1, 1], [1, 1]]
-
-
-def test_a_condition_of_the_term_leaves_units_out():
-    frame = pd.DataFrame({"u": [1, 1, 2, 3], "x": [1, 1, 1, 0]})
-    terms = Term("units"), Term("units", where=Condition.parse("x > 0"))
-    assert totals(frame, Task(Cells(), terms, unit=("u",), caps=Caps(rows=2))).tolist() == [
-        [3],
-        [2],
-    ]
-
-
 def test_values_are_clipped_to_ones_before_they_are_picked():
     frame = pd.DataFrame(
         {
@@ -155,18 +134,6 @@ def test_values_are_clipped_to_ones_before_they_are_picked():
             assert totals(frame, task).sum() == sum(expected)
     filled = [Term("sum", label, Grid(0, 0, 1, fill=1)) for label in "abcd"]
     assert totals(frame.iloc[[1]], Task(Cells(), tuple(filled), most=2)).sum() == 2
-
-
-def test_rows_that_fail_the_condition_of_a_sum_take_nothing_from_the_others():
-    frame = pd.DataFrame({"a": [True] * 50, "b": [True] * 50, "x": [0] * 50})
-    never, always = Condition.parse("x > 0"), Condition.parse("x < 1")
-    terms = Term("sum", "a", BIT, never), Term("sum", "b", BIT, always)
-    assert totals(frame, Task(Cells(), terms, most=1)).tolist() == [[0], [50]]
-    # one column under two conditions is two sums, and a row has two ones
-    terms = Term("sum", "a", BIT), Term("sum", "a", BIT, always)
-    one, other = totals(frame, Task(Cells(), terms, most=1))[:, 0]
-    assert one + other == 50
-    assert 0 < one < 50  # except for a part in 2**49
 
 
 def test_other_terms_are_left_as_they_are():

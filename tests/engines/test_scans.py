@@ -24,30 +24,6 @@ def totals(frame, tasks):
     return engine_for(frame).totals(frame, tasks, SYSTEM)
 
 
-def test_integers_stay_exact_beside_missing_values(tmp_path):
-    path = tmp_path / "far.parquet"
-    pq.write_table(pa.table({"h": pa.array([2**53, None, 2**53 + 1, 2**53 + 1])}), path)
-    task = Task(Cells((KeyAxis("h", pd.Index([2**53, 2**53 + 1])),)), (Term("rows"),))
-    assert totals(dpf.scan_parquet(path, batch_rows=1), [task])[0].tolist() == [[1, 2]]
-
-
-@pytest.mark.parametrize("unit", [(), ("u",)])
-def test_files_without_rows(unit, tmp_path):
-    path = tmp_path / "none.parquet"
-    pq.write_table(pa.table({"k": pa.array([], pa.string()), "u": pa.array([], pa.int64())}), path)
-    cells = Cells((KeyAxis("k", pd.Index(["A", "B"])),))
-    task = Task(cells, (Term("rows"), Term("rows")), unit=unit, caps=Caps(rows=1))
-    assert totals(dpf.scan_parquet(path), [task])[0].tolist() == [[0, 0], [0, 0]]
-
-
-def test_rows_are_counted_without_reading_a_column(tmp_path):
-    for n in (3, 4):
-        pq.write_table(pa.table({"a": range(n)}), tmp_path / f"{n}.parquet", row_group_size=2)
-    assert (
-        totals(dpf.scan_parquet(tmp_path, batch_rows=1), [Task(Cells(), (Term("rows"),))])[0] == 7
-    )
-
-
 def counts(files, column, keys, unit=()):
     axis = KeyAxis(column, pd.Index(keys, dtype=object))
     task = Task(Cells((axis,)), (Term("rows"),), unit=unit, caps=Caps(rows=1))
@@ -224,12 +200,6 @@ def test_labels_are_taken_as_they_are(tmp_path):
         counts(files, "x", [5])
     with raises(UnknownColumnError, "no column 'a.c'"):
         counts(files, "a.c", [5])
-
-
-def test_the_index_that_pandas_writes_is_a_column_like_others(tmp_path):
-    path = tmp_path / "indexed.parquet"
-    pd.DataFrame({"a": [1, 2]}, index=pd.Index([7, 7], name="i")).to_parquet(path)
-    assert counts(dpf.scan_parquet(path), "i", [7]) == [2]
 
 
 def test_types_that_extend_others_count_as_those(tmp_path):

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from dpframe.engines import units as grouping
 from dpframe.engines.units import Codes, Units, unit_sizes
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.suggestions import candidate_caps
 from dpframe.queries.tasks import Cells, KeyAxis, Sizes
 
 KINDS = ["rows", "groups", "rows_per_group"]
@@ -81,12 +80,3 @@ def test_one_row_of_every_unit_is_in_the_bin_of_its_size(kind, threads, rows, ot
     assert dict(zip(column[placed], cells[placed], strict=True)) == dict(
         zip(expected.index, bins, strict=True)
     )
-
-
-@pytest.mark.parametrize("largest", [1, 2, 3, 5, 6, 7, 8, 100, 2**20])
-def test_candidates_increase_up_to_the_largest(largest):
-    caps = candidate_caps("rows", largest)
-    steps = caps.to_numpy()
-    assert caps.name == "max_rows" and caps.dtype == np.int64
-    assert steps[0] == 1 and steps[-1] == largest
-    assert (np.diff(steps) > 0).all() and (steps[1:] <= 2 * steps[:-1]).all()

@@ -18,7 +18,6 @@ from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.engines import batches, engine_for, scans
-from dpframe.engines.batches import common_type
 from dpframe.errors import DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
@@ -184,12 +183,6 @@ def test_derived_tables_are_refused_until_they_are_declared():
         dpf.scan(pa.Table.from_pandas(released)).dp.count(epsilon=1)
 
 
-def test_another_scan_of_the_same_source_is_a_new_frame():
-    scan = dpf.scan(TABLE)
-    scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(1))
-    assert dpf.scan(TABLE).dp.declaration.ledger is None
-
-
 def test_a_column_that_a_file_lacks_is_refused_by_preview(tmp_path):
     for part, columns in enumerate((COLUMNS, ["rider", "zone"])):
         feather.write_feather(TABLE.select(columns), tmp_path / f"{part}.feather")
@@ -344,15 +337,6 @@ def test_folders_that_no_row_can_be_of_are_not_read(form, inferred, tmp_path):
     assert scan.dp.count(epsilon=1e15).iloc[0, 0] == 8
 
 
-def test_files_in_no_folder_are_read(tmp_path):
-    (tmp_path / "year=2024").mkdir()
-    pq.write_table(pa.table({"u": [1]}), tmp_path / "year=2024" / "a")
-    for name, year in {"b": 2024, "c": 2023}.items():
-        pq.write_table(pa.table({"year": pa.array([year], pa.int32())}), tmp_path / name)
-    scan = dpf.scan(ds.dataset(tmp_path, partitioning="hive"))
-    assert scan.dp.count(where="year == 2024", epsilon=1e15).iloc[0, 0] == 2
-
-
 def test_pages_that_were_damaged_are_not_read(tmp_path):
     path = tmp_path / "sums.parquet"
     options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
@@ -379,34 +363,6 @@ def test_batches_of_long_texts_are_split(monkeypatch):
         sizes = [part.num_rows for part in dpf.scan(given).source.batches(["t"], 50)]
         assert sum(sizes) == 99
         assert max(sizes) <= 11
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "common"),
-    [
-        (pa.int8(), pa.int64(), pa.int64()),
-        (pa.uint8(), pa.int8(), pa.int16()),
-        (pa.uint32(), pa.int32(), pa.int64()),
-        (pa.uint64(), pa.int8(), None),
-        (pa.int32(), pa.float32(), pa.float64()),
-        (pa.int16(), pa.float16(), pa.float32()),
-        (pa.int64(), pa.float64(), None),
-        (pa.string(), pa.string(), pa.string()),
-        (pa.string(), pa.large_string(), pa.large_string()),
-        (pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.string()), "texts"),
-        (pa.decimal128(5, 2), pa.decimal128(9, 2), pa.decimal128(9, 2)),
-        (pa.decimal128(5, 2), pa.decimal128(9, 3), None),
-        (pa.null(), pa.date32(), pa.date32()),
-        (pa.timestamp("us"), pa.timestamp("ns"), None),
-        (pa.timestamp("us"), pa.timestamp("us", "UTC"), None),
-        (pa.bool_(), pa.int8(), None),
-        (pa.string(), pa.binary(), None),
-        (pa.string(), pa.int64(), None),
-    ],
-)
-def test_types_are_joined_where_every_value_is_kept(first, second, common):
-    common = pa.large_string() if common == "texts" else common
-    assert common_type(first, second) == common_type(second, first) == common
 
 
 def test_another_query_on_a_connection_does_not_end_a_release(monkeypatch):

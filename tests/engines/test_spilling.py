@@ -127,12 +127,6 @@ def test_only_rows_and_columns_that_are_needed_are_written(units):
     np.testing.assert_array_equal(shared, [apart[0], apart[0]])
 
 
-def test_few_rows_are_not_written(units, monkeypatch, tmp_path):
-    monkeypatch.setattr(scans, "_BUCKET_ROWS", 300)
-    monkeypatch.setattr(scans, "split_tables", None)
-    assert totals(units, [capped()])[0] == 2 * (UNITS - 2)
-
-
 def test_a_folder_that_is_gone_is_refused_however_many_rows_there_are(units, tmp_path):
     (tmp_path / "spill").rmdir()
     with raises(DeclarationError, "folder", parameter="spill_folder"):
@@ -157,32 +151,6 @@ def test_pickling_opens_the_files_again(units):
     again = pickle.loads(pickle.dumps(units))  # noqa: S301
     assert (again.batch_rows, again.spill_folder) == (units.batch_rows, units.spill_folder)
     np.testing.assert_array_equal(totals(again, [capped()]), totals(units, [capped()]))
-
-
-@pytest.mark.sampled(every=5, full=3)
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "int16", "uint8"])
-@pytest.mark.parametrize("count", [2, 191, 500])
-def test_integers_are_dealt_to_buckets_with_numbers_that_differ_there(dtype, count):
-    limits = np.iinfo(dtype)
-    drawn = np.random.default_rng(1).integers(limits.min, limits.max, 100_000, dtype, endpoint=True)
-    units = np.append(drawn, np.array([limits.min, limits.max, 0, 1], dtype))
-    buckets, numbers = scans._dealt(units, units == 1, count)
-    assert set(buckets[units == 1]) == {-1}
-    there = units != 1
-    assert buckets[there].min() >= 0 and buckets.max() < count
-    pairs = np.stack([buckets[there], numbers[there]], axis=1)
-    of_pairs = np.unique(np.column_stack([pairs, units[there].astype(np.int64)]), axis=0)
-    assert len(of_pairs) == len(np.unique(units[there])) == len(np.unique(pairs, axis=0))
-
-
-@pytest.mark.parametrize("step", [1, 7, 191, 191 * 191, 1 << 32])
-def test_regular_integers_fill_buckets_evenly(step):
-    buckets, numbers = scans._dealt(np.arange(191_000) * step, None, 191)
-    sizes = np.bincount(buckets, minlength=191)
-    assert abs(sizes - 1000).max() < 200  # 6 standard deviations of independent units
-    if step == 1:
-        assert (sizes == 1000).all()
-        assert np.ptp(numbers) == 999
 
 
 @pytest.mark.parametrize("tasks", [[capped()], [capped("c"), capped()], [capped("u > 9")]])

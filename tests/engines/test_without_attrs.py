@@ -75,11 +75,6 @@ def count(frame):
     return dpf.release(frame, dpf.count(by="zone"), epsilon=100)
 
 
-def test_the_declared_frame_is_released(rows):
-    assert count(rows)["count"].tolist() == pytest.approx([50, 50], abs=2)
-    assert rows.columns["zone"] == ["A", "B"] * 50
-
-
 @pytest.mark.parametrize(
     "derive",
     [copy.copy, copy.deepcopy, lambda rows: pickle.loads(pickle.dumps(rows))],  # noqa: S301

@@ -17,14 +17,6 @@ def released():
     return dpf.release(trips, dpf.count("zone", keys=["A", "B", "C"]), epsilon=1)
 
 
-def test_a_release_reads_back(released, tmp_path):
-    for path in (tmp_path / "one.parquet", str(tmp_path / "two.parquet")):
-        dpf.write_parquet(released, path)
-        assert dpf.verify(pd.read_parquet(path)) == released.dp.certificate
-    released.dp.write_parquet(tmp_path / "three.parquet")
-    assert (tmp_path / "three.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
-
-
 def test_what_was_changed_is_not_written(released, tmp_path):
     released["count"] += 1000
     with pytest.raises(CertificateError):

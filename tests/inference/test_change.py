@@ -269,9 +269,3 @@ def test_other_bounds_and_given_numbers_of_rows_are_refused():
             dict(enumerate(given)), dict.fromkeys((0, 1), pd.DataFrame({"high": {"A": 1.0}}))
         )
     assert list(changes(known[0].dp.change(known[1]))) == COLUMNS
-
-
-@pytest.mark.parametrize("odd", [pd.DataFrame({"count": [1]}), trips(3)])
-def test_before_is_a_release(odd):
-    with pytest.raises(CertificateError):
-        changes(count(trips(9)).dp.change(odd))

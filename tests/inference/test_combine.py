@@ -58,21 +58,6 @@ def realized(release, weights):
     return np.std(draws, ddof=1), combined["std_error"]
 
 
-def test_the_estimate_is_the_weighted_sum(trips):
-    released = trips.dp.release(dpf.count(by="zone"), mu=0.5)
-    combined = dpf.combine(released, {"A": 2, "C": -1})
-    values = released["count"]
-    assert combined.loc[0, "estimate"] == 2 * values["A"] - values["C"]
-    assert list(combined.columns) == ["estimate", "std_error", "low", "high"]
-
-
-def test_independent_cells_add_their_variances(trips):
-    released = trips.dp.release(dpf.count(by="zone"), mu=0.5)
-    one = released.dp.std_error.iloc[0, 0]
-    combined = released.dp.combine(pd.Series([3.0, -4.0], index=["A", "B"]))
-    assert combined.loc[0, "std_error"] == pytest.approx(5 * one, rel=1e-12)
-
-
 def test_differences_of_correlated_columns_shed_the_common_noise(trips):
     columns = ["card", "night"]
     released = trips.dp.release(dpf.sum(columns, by="zone"), mu=0.5, mechanism="correlated")
@@ -114,13 +99,6 @@ def test_noise_shared_by_all_rows_is_counted_once(trips):
     alone = release().dp.std_error.iloc[0, 0]
     assert predicted > 1.05 * math.sqrt(3) * alone
     assert release().dp.combine(difference).loc[0, "std_error"] < 0.95 * math.sqrt(2) * alone
-
-
-def test_keys_of_several_levels_name_rows(trips):
-    released = trips.dp.release(dpf.count(by=["zone", "card"]), mu=0.5)
-    combined = released.dp.combine({("A", True): 1, ("B", False): 1})
-    values = released["count"]
-    assert combined.loc[0, "estimate"] == values["A", True] + values["B", False]
 
 
 @pytest.mark.parametrize(
@@ -271,17 +249,6 @@ def test_the_mean_of_a_cell_and_its_rows_share_no_bias():
     found = made.dp.combine(pd.Series(1 / cells, made.index))
     # an error of .002: .01 off with chance 6e-7; .02, without what is taken off
     assert abs(found["estimate"].iloc[0] - truth[0]) < 0.01
-
-
-def test_of_precise_rates_a_combination_is_that_of_the_cells():
-    frame, _ = small_rates(1, 6, 4_000, 0.3, seed=9)
-    made = frame.dp.aggregate(["g", "cell"], met=dpf.rate("met"), epsilon=1)
-    weights = pd.Series([0.3, -0.1, 0.2, 0.2, 0.5, -0.4], index=made.index)
-    combined = made.dp.combine(weights).iloc[0]
-    assert combined["estimate"] == pytest.approx((weights * made["met"]).sum(), abs=2e-4)
-    error = np.sqrt((np.square(weights * made.dp.std_error["met"])).sum())
-    assert combined["std_error"] == pytest.approx(error, rel=0.02)
-    assert combined["high"] - combined["low"] == pytest.approx(4 * error, rel=0.15)
 
 
 def test_what_is_said_of_too_few_rows_is_mostly_nothing():

@@ -66,15 +66,6 @@ def test_intervals_hold_where_a_threshold_lies_between_whole_numbers(units):
     assert chance[(low <= units) & (units <= high)].sum() >= 0.95
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_far_from_the_threshold_they_are_those_of_the_noise(case):
-    law, scale, least = case
-    noisy = np.array([least + math.ceil(40 * scale) + 40])
-    low, high = chosen_ends(noisy, OwnNoise(law, scale, found=least), 0.95)
-    width = law.half_width(scale, 0.95)
-    assert (noisy - low).tolist() == (high - noisy).tolist() == [width]
-
-
 def test_intervals_without_selection_would_cover_too_rarely():
     noisy, chance = law_of_published(LAPLACE, 1.0, 15, 10)
     width = LAPLACE.half_width(1.0, 0.95)

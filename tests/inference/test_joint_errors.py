@@ -149,18 +149,6 @@ def test_weights_of_tables_name_tables(people, weights):
         dpf.combine(margins(people), weights)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "box"])
-def test_margins_of_two_releases_are_combined_with_the_covariance_within_each(people, mechanism):
-    weights = {("sex",): {"f": 1.0}, ("sex", "edu"): {("f", "high"): -1.0}}
-    tables = [margins(people, mechanism) for _ in range(2)]
-    alone = [dpf.combine(one, weights).iloc[0] for one in tables]
-    years = {(name, year): one[name] for year, one in enumerate(tables) for name in weights}
-    signs = {key: pd.Series(weights[key[0]]) * (2 * key[1] - 1) for key in years}
-    both = dpf.combine(years, signs).iloc[0]
-    assert both["estimate"] == pytest.approx(alone[1]["estimate"] - alone[0]["estimate"])
-    assert both["std_error"] == pytest.approx(math.hypot(*(one["std_error"] for one in alone)))
-
-
 def test_tables_of_one_release_that_are_no_margins_of_one_query_are_refused(people):
     queries = {"n": dpf.count("sex"), "high": dpf.count("sex", where="wage > 9")}
     made = people.dp.release(queries, epsilon=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.certifying import recertified
-from support.publishing import made, released
+from support.publishing import released
 from support.quotients import quotients_of, replaced
 from support.raising import raises
 
@@ -80,18 +80,6 @@ def test_noise_that_all_rows_share_is_counted_once_in_a_group():
         assert found == pytest.approx(100 * width / total, rel=0.1)
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95])
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_a_group_is_as_a_table_of_its_own(mechanism, level):
-    frame = births(mechanism=mechanism, **SPENDS[mechanism])
-    shares = quotients_of(frame.dp.percent("n", level, by="year"))
-    for year in KEYS["year"]:
-        alone = recertified(frame.loc[[year]], frame)
-        pd.testing.assert_frame_equal(
-            shares.loc[[year]], quotients_of(alone.dp.percent("n", level))
-        )
-
-
 def noisy(truths, most, mechanism, **spend):
     """Groups of two cells, noise by noise, and how likely each is: by the textbook."""
     values = np.arange(-most, most + 1)
@@ -147,17 +135,6 @@ def test_files_keep_within_what_percentages_are(tmp_path):
     assert dpf.verify(back) == table.dp.certificate
     for key, of_key in back.groupby(level="zone"):
         assert of_key.iloc[:, 1].sum() == pytest.approx(100), key
-
-
-def test_groups_are_those_of_the_keys_in_any_order():
-    spend = {"epsilon": 2, "mechanism": "laplace"}
-    keys = {"zone": ["A", "B"], "day": [0, 1, 2], "paid": [False, True]}
-    frame = made(dpf.count(["zone", "day", "paid"], keys=keys), **spend)()
-    both = quotients_of(frame.dp.percent(by=["paid", "zone"]))["estimate"]
-    assert both.groupby(level=["zone", "paid"]).sum().round(6).tolist() == [100] * 4
-    mixed = frame.sort_values("count")
-    again = quotients_of(mixed.dp.percent(by=["zone", "paid"]))["estimate"]
-    np.testing.assert_allclose(again.reindex(both.index), both)
 
 
 @pytest.mark.parametrize(

@@ -103,35 +103,12 @@ def test_intervals_are_never_missing_and_stay_in_their_range(mechanism, scale, s
     assert ((low <= value + 1e-12) & (value - 1e-12 <= high))[inside].all()
 
 
-def test_large_groups_have_intervals_as_narrow_as_their_noise():
-    (low,), (high,) = intervals_of([2e7], [8e7], "laplace", 1.0)
-    width = half_widths(np.array([0.2]), "laplace", 1.0)[0].item()
-    assert (low, high) == pytest.approx((0.2 - width / 1e8, 0.2 + width / 1e8), abs=1e-11)
-
-
-def test_without_noise_the_interval_is_the_rate():
-    low, high = intervals_of([3, 0, 5], [4, 0, 0], "gaussian", 0.0)
-    assert low == pytest.approx([3 / 7, 0, 1])
-    assert high == pytest.approx([3 / 7, 1, 1])
-
-
 @pytest.fixture
 def frame():
     rows = np.arange(60)
     made = pd.DataFrame({"zone": np.array(["A", "B"])[rows % 2], "fare": rows % 7})
     made.dp.declare(keys={"zone": ["A", "B", "C"]}, bounds={"fare": (0, 6)})
     return made
-
-
-def test_higher_levels_and_all_at_once_are_wider(frame):
-    made = frame.dp.rate("fare > 2", "zone", epsilon=1)
-    narrow, usual, wide = (made.dp.interval(level) for level in (0.5, 0.95, 0.999))
-    together = made.dp.interval(simultaneous=True)
-    for inner, outer in [(narrow, usual), (usual, wide), (usual, together)]:
-        # of the empty group, numbers may fit no rate at all at a low level, which leaves all rates
-        assert (outer["rate_low"] <= inner["rate_low"]).loc["A":"B"].all()
-        assert (outer["rate_high"] >= inner["rate_high"]).loc["A":"B"].all()
-    assert (usual.loc["A", "rate_high"] - usual.loc["A", "rate_low"]) < 0.5
 
 
 def test_intervals_of_samples_are_wider(frame):

@@ -11,7 +11,7 @@ import dpframe as dpf
 from dpframe.errors import QueryError
 from dpframe.inference.joint_errors import WithSampling, count_ends, widen
 from dpframe.inference.sums import IndependentSum
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.statistics.form import Totals
 from dpframe.statistics.moments import moments, of_parts
@@ -40,13 +40,6 @@ def test_a_half_width_for_laplace_and_normal_errors_holds_its_level(level, off, 
     assert abs(narrow - level) > off  # and a scale that is 7 % off is seen
 
 
-def test_normal_errors_add_up_as_squares():
-    z = stats.norm.ppf(0.975)
-    assert widen(3 * z, 3.0, 16.0, 0.95) == pytest.approx(5 * z)
-    assert widen(0.0, 0.0, 4.0, 0.95) == pytest.approx(2 * z)
-    assert widen(7.0, 3.0, np.array([0.0, -5.0]), 0.95) == pytest.approx([7, 7])
-
-
 @pytest.mark.parametrize("noisy", [-3.0, 0.0, 3.0, 40.0, 2000.0])
 def test_ends_of_counts_are_those_of_a_search(noisy):
     width, deviation = 9.0, 4.0
@@ -65,31 +58,6 @@ def test_ends_of_counts_are_those_of_a_search(noisy):
         assert low < noisy - width
     else:
         assert low == noisy - width
-
-
-def coverage_of_counts(law, scale, expected, level, factor=1.0):
-    """How often an interval holds the expected count: summed up, without draws."""
-    far = law.half_width(scale, 1 - 1e-9)
-    noise = np.arange(-far, far + 1)
-    chance = law.at_least(scale, noise) - law.at_least(scale, noise + 1)
-    some = int(7 * np.sqrt(expected))
-    rows = np.arange(max(expected - some, 0), expected + some)
-    both = np.convolve(stats.poisson.pmf(rows, expected), chance)
-    noisy = np.arange(rows[0] - far, rows[0] - far + len(both)).astype(float)
-    width, deviation = law.half_width(scale, level), law.standard_deviation(scale)
-    low, high = count_ends((noisy, noisy), width, deviation, level)
-    low, high = noisy + factor * (low - noisy), noisy + factor * (high - noisy)
-    return both[(np.floor(low) <= expected) & (expected <= np.ceil(high))].sum()
-
-
-@pytest.mark.parametrize("expected", [300, 1000, 10_000])
-@pytest.mark.parametrize(
-    ("law", "scale"), [(LAPLACE, 1.0), (LAPLACE, 10.0), (GAUSSIAN, 4.2), (GAUSSIAN, 40.0)]
-)
-def test_intervals_cover_expected_counts(law, scale, expected):
-    assert 0.945 <= coverage_of_counts(law, scale, expected, 0.95) <= 0.965
-    assert 0.79 <= coverage_of_counts(law, scale, expected, 0.8) <= 0.825
-    assert coverage_of_counts(law, scale, expected, 0.95, factor=0.93) < 0.945
 
 
 def visits(**declared):
@@ -251,19 +219,6 @@ def test_several_rows_of_a_unit_are_no_sample_of_independent_ones():
     assert (quotients_of(one.dp.percent(sampling=True))["high"] > 0).all()
 
 
-def test_the_query_says_that_squares_are_measured():
-    frame = visits()
-    made = frame.dp.mean("cost", "ward", sampling=True, epsilon=1)
-    assert "sampling error" in repr(made.dp.certificate)
-    times = pd.DataFrame({"wait": pd.to_timedelta(["1h", "2h"])})
-    times.dp.declare(
-        bounds={"wait": (pd.Timedelta(0), pd.Timedelta("9h"))}, privacy_unit=dpf.EACH_ROW
-    )
-    with raises(QueryError, "numbers", parameter="columns"):
-        times.dp.mean("wait", sampling=True, epsilon=1)
-    assert made["cost"].notna().all()
-
-
 PAIR = dpf.aggregate(
     "ward", r=dpf.corr("age", "cost", sampling=True), b=dpf.slope("age", "cost"), n=dpf.count()
 )
@@ -360,21 +315,6 @@ def test_sampled_pairs_hold_the_intervals_of_the_noise(spend):
         assert (sampled[low] <= alone[low] + 1e-9).all()
         assert (sampled[high] >= alone[high] - 1e-9).all()
     assert (sampled["r_high"] - sampled["r_low"] > alone["r_high"] - alone["r_low"]).any()
-
-
-def test_all_of_a_pair_is_read_off_the_same_parts():
-    frame = pairs()
-    fine, coarse = (dpf.corr("age", "cost", sampling=sampling) for sampling in (True, False))
-    assert len(PAIR.outputs) == 3
-    table = frame.dp.release(PAIR, epsilon=1, mechanism="laplace")
-    scales = table.dp.certificate.release.noise.scale_by_block
-    assert len(scales) == 26  # and the rows where a value is missing
-    for query, parts in ((fine, 25), (coarse, 9)):
-        made = frame.dp.release(query, epsilon=1, mechanism="laplace")
-        assert len(made.dp.certificate.release.noise.scale_by_block) == parts
-    assert "sampling error takes" in fine.words
-    with raises(QueryError, "True or False", parameter="sampling", value=1):
-        dpf.slope("age", "cost", sampling=1)
 
 
 def test_what_takes_one_row_of_a_unit_is_refused_before_it_is_charged():

@@ -5,17 +5,11 @@ from fractions import Fraction
 
 import pandas as pd
 import pytest
-from support.planning import planned
 from support.raising import raises
 from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
-from dpframe.privacy.amounts import Spend
-
-MARCH = Overrides({"month": "2024-03"})
 
 
 def declared(**more):
@@ -30,19 +24,6 @@ def declared(**more):
         budget=dpf.Budget(**({"epsilon": 2, "delta": 1e-6, "discovery": 1e-7} | more)),
     )
     return frame
-
-
-@pytest.mark.parametrize("text", ["1/12", "1/7", "0.1", "1 / 3", "2.5e-1"])
-def test_a_share_means_in_python_what_it_means_in_a_plan(tmp_path, text):
-    plan = planned(tmp_path, ('share = "1/12"', f'share = "{text}"'))
-    release_job(read_plan(plan, MARCH))
-    frame = declared()
-    frame.dp.count(by="zone", share=text)
-    (planned_spend,), (called,) = (
-        [entry.spend for entry in ledger.entries]
-        for ledger in (dpf.Ledger(tmp_path / "trips.ledger"), frame.dp.budget)
-    )
-    assert planned_spend == called == Spend.of(share=Fraction(text.replace(" ", "")))
 
 
 CALLS = {

@@ -4,13 +4,11 @@ import itertools
 
 import pandas as pd
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, preview_job, read_plan, release_job
 from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import TYPES
 
@@ -73,12 +71,6 @@ def test_a_cell_that_is_no_text_is_none_of_any_kind(tmp_path, kind):
     assert odd == (ODD if kind == "id" else None)
     if not kind.startswith("date"):
         assert plain == {"string": "1", "id": b"1"}.get(kind, 1)
-
-
-def test_a_label_that_is_no_text_is_no_group(tmp_path):
-    plan = plan_in(tmp_path, ('["A", "B", "C"]', '["A", "\\uFFFD", "Ã("]'))
-    written(tmp_path, [b"1,%s,5" % ODD, b"2,A,5", b"3,\xef\xbf\xbd,5", "4,Ã(,5".encode()])
-    assert trips(plan) == [1, 1, 1]
 
 
 def test_a_condition_sees_a_cell_that_equals_no_text(tmp_path):
@@ -185,19 +177,6 @@ def test_separators_are_no_part_of_a_character(tmp_path, name, separator, fits):
         return
     text = "driver,zone,fare\n1,A,5\n".replace(",", separator.replace("\\t", "\t"))
     (tmp_path / "trips-2024-03.csv").write_bytes(text.encode(name))
-    assert trips(plan) == [1, 0, 0]
-
-
-def test_missing_cells_are_said_in_the_encoding(tmp_path):
-    both = (BEFORE, f'{BEFORE}\nencoding = "cp1252"\nna_values = "—"')
-    plan = plan_in(tmp_path, both)
-    written(tmp_path, [b"1,\x97,5", b"2,A,5"])
-    assert column(plan, "zone") == [None, "A"]
-
-
-def test_a_mark_of_the_encoding_is_no_part_of_the_header(tmp_path):
-    plan = plan_in(tmp_path)
-    written(tmp_path, [b"1,A,5"], b"\xef\xbb\xbfdriver,zone,fare")
     assert trips(plan) == [1, 0, 0]
 
 

@@ -6,15 +6,13 @@ from datetime import date
 
 import pandas as pd
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS, Overrides, planned, preview_job, read_plan, release_job
 from support.raising import raises
 from support.terminal import UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DPFrameError, PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")
@@ -59,14 +57,6 @@ def test_all_forms_of_data_give_the_same(tmp_path, form):
     assert table["fare"].round(2).tolist()[:2] == [38.83, 20.0]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_files_are_put_together(tmp_path, form):
-    plan = exact(tmp_path, ('"trips-{month}.csv"', f'["a.{form}", "b-{{month}}.{form}"]'))
-    for name in ("a", "b-2024-03"):
-        written(tmp_path / f"{name}.{form}")
-    assert released(plan)["trips"].tolist() == [120, 40, 40]
-
-
 def test_an_archive_of_several_files_is_refused_and_what_macos_adds_is_not_one(tmp_path):
     plan = exact(tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv.zip"'))
     path = tmp_path / "trips-2024-03.csv.zip"
@@ -78,15 +68,6 @@ def test_an_archive_of_several_files_is_refused_and_what_macos_adds_is_not_one(t
         archive.writestr("more.csv", TRIPS.to_csv(index=False))
     with raises(PlanFileError, "unpack", parameter="data.path"):
         preview_job(read_plan(plan, MARCH))
-
-
-def test_a_folder_of_parquet_files_is_read(tmp_path):
-    plan = exact(tmp_path, ('"trips-{month}.csv"', '"rows"'))
-    (tmp_path / "rows").mkdir()
-    for name in ("a", "b", "c"):
-        written(tmp_path / "rows" / f"{name}.parquet")
-    plan.write_text(plan.read_text().replace("max_rows = 100", "max_rows = 200"))
-    assert released(plan)["trips"].tolist() == [180, 60, 60]
 
 
 def several(tmp_path, form):
@@ -112,13 +93,6 @@ def test_a_csv_file_that_has_a_needed_column_twice_is_refused(tmp_path, column, 
     with pytest.raises(PlanFileError, match=rule):
         run(read_plan(plan, MARCH))
     assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
-
-
-def test_what_nobody_asks_for_may_be_there_twice(tmp_path):
-    plan, place = several(tmp_path, "csv")
-    for path in (tmp_path / "a.csv", place):
-        WRITE["csv"](TRIPS.assign(tip=1, note=2).rename(columns={"note": "tip"}), path)
-    assert released(plan)["trips"].tolist() == [120, 40, 40]
 
 
 @pytest.mark.parametrize("lost", ["driver", "zone", "fare"])
@@ -239,12 +213,6 @@ def test_separators_and_missing_cells(tmp_path):
     assert released(plan)["trips"].tolist() == [60, 20, 0]
 
 
-def test_a_text_that_pandas_takes_for_missing_is_a_group(tmp_path):
-    plan = exact(tmp_path, ('["A", "B", "C"]', '["A", "NA", "null"]'))
-    TRIPS.replace({"zone": {"C": "NA"}}).to_csv(tmp_path / "trips-2024-03.csv", index=False)
-    assert released(plan)["trips"].tolist() == [60, 20, 0]
-
-
 def test_groups_are_read_from_a_file(tmp_path):
     plan = exact(tmp_path, ('["A", "B", "C"]', '{ file = "zones.txt" }'))
     (tmp_path / "zones.txt").write_text("B\n\nA\n")
@@ -309,12 +277,3 @@ def test_data_of_the_command_line_are_told_as_such(tmp_path, capsys, name, said)
     assert line.startswith(f"{plan}: --data: ")
     assert said in line
     assert place in line
-
-
-@pytest.mark.parametrize("name", ["none", "folder"])
-def test_data_that_are_not_there_are_told(tmp_path, name):
-    plan = exact(tmp_path, ('"trips-{month}.csv"', '"other.csv"'))
-    if name == "folder":
-        (tmp_path / "other.csv").mkdir()
-    with pytest.raises(PlanFileError, match=r"there is no|is not a file"):
-        preview_job(read_plan(plan, MARCH))

@@ -1,19 +1,9 @@
 """What a run leaves in a log: a line at its start and at its end."""
 
-import io
-import sys
-
 from support.planning import planned
 from support.terminal import SOUND, main
 
 MARCH = ("--set", "month=2024-03")
-
-
-class Terminal(io.StringIO):
-    """A stream that somebody looks at."""
-
-    def isatty(self):
-        return True
 
 
 def test_a_run_says_when_it_begins_and_ends(tmp_path, capsys):
@@ -21,10 +11,3 @@ def test_a_run_says_when_it_begins_and_ends(tmp_path, capsys):
     began, ended = capsys.readouterr().err.splitlines()
     assert "'trips 2024-03': begins" in began and began[4] == "-"
     assert "'trips 2024-03': ends after" in ended
-
-
-def test_nothing_more_is_said_in_a_terminal(tmp_path, monkeypatch):
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert main(["release", str(planned(tmp_path)), *MARCH]) == SOUND
-    assert stream.getvalue() == ""

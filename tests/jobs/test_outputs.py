@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS, Overrides, planned, preview_job, read_plan, release_job
 from support.raising import raises
 from support.terminal import main
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError, ReleaseError, TemporaryError
 from dpframe.jobs import output_files
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.jobs.starts import digest_of, pack
 
 MARCH = Overrides({"month": "2024-03"})
@@ -123,15 +121,6 @@ def test_another_start_may_write_the_same_meanwhile(tmp_path, monkeypatch, looks
     made = output_files.write_all(job, tables, overwrite=False)
     assert made.failed == []
     assert place in made.written and place.read_bytes() == content
-
-
-def test_nothing_is_left_beside_the_files(tmp_path):
-    plan = planned(tmp_path)
-    before = {path.name for path in tmp_path.iterdir()}
-    release_job(read_plan(plan, MARCH))
-    made = {path.name for path in tmp_path.iterdir()} - before
-    tables = {"by_zone-2024-03.csv", "fares-2024-03.csv"}
-    assert made == tables | {f"{name}.certificate.json" for name in tables}
 
 
 def test_a_table_appears_after_its_certificate(tmp_path, monkeypatch):

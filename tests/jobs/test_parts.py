@@ -5,13 +5,12 @@ import json
 import pandas as pd
 import pandera.pandas as pa
 import pytest
+from support.planning import Overrides, preview_job, read_plan, release_job
 from support.raising import raises
 from support.terminal import SOUND, TOO_MUCH, main
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 
 PLAN = """
 [data]
@@ -94,25 +93,6 @@ CSV = (
     .replace('privacy_unit = ["who", "month"]\nmax_rows = 2', "each_row = true")
     .replace("share = 1", "share = 0.5")
 )
-
-
-@pytest.mark.parametrize("part", ["2024-01", "47"])
-def test_every_row_of_a_csv_file_is_a_unit_of_its_part(tmp_path, part):
-    plan, ledger = tmp_path / "plan.toml", tmp_path / "x.ledger"
-    plan.write_text(CSV)
-    dpf.Ledger.create(ledger, budget=dpf.Budget(epsilon=1), part="month")
-    rows = {"month": [part] * 5 + ["a", "b"], "zone": ["A", "B"] * 3 + ["A"]}
-    pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
-    if part == "47":  # which may be a number or a text
-        with raises(PlanFileError, "data.types.month"):
-            release_job(read_plan(plan, Overrides({"month": part})))
-        assert not dpf.Ledger(ledger).entries
-        plan.write_text(CSV.replace("[ledger]", '[data.types]\nmonth = "int64"\n[ledger]'))
-        with raises(PlanFileError, "which holds numbers"):
-            release_job(read_plan(plan, Overrides({"month": "a"})))
-    release_job(read_plan(plan, Overrides({"month": part})))
-    assert dpf.Ledger(ledger).status(part=part).used == 0.5
-    assert dpf.Ledger(ledger).status(part="another").used == 0
 
 
 @pytest.mark.parametrize("part", ["2024-01", "47"])

@@ -3,13 +3,12 @@
 import os
 
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan
 from support.raising import raises
 from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = {"month": "2024-03"}
 ELSEWHERE = ["../escaped", "/escaped", "a/b", "..", "a\\b", "..\\b", "a\0b", "x" * 90 + "/../y"]
@@ -36,17 +35,6 @@ def test_names_given_in_the_call_lead_to_no_other_folder(tmp_path, name):
         read_plan(plan, Overrides(MARCH, name=name))
 
 
-def test_a_command_writes_nowhere_else(tmp_path, capsys):
-    (tmp_path / "in").mkdir()
-    plan = with_files(tmp_path / "in", "{name}-{query}.csv")
-    before = sorted(tmp_path.rglob("*"))
-    line = ["release", str(plan), "--set", "month=2024-03", "--name", "../escaped"]
-    assert main(line) == UNREADABLE
-    assert "lead it elsewhere" in capsys.readouterr().err
-    assert sorted(tmp_path.rglob("*")) == before
-    assert dpf.Ledger(tmp_path / "in" / "trips.ledger").entries == ()
-
-
 def test_an_empty_name_is_no_name_of_the_plan(tmp_path, capsys):
     plan = with_files(tmp_path, "{query}.csv")
     line = ["release", str(plan), "--set", "month=2024-03", "--name", ""]
@@ -69,12 +57,6 @@ def test_names_of_queries_lead_to_no_other_folder(tmp_path, name):
     plan = planned(tmp_path, ("[queries.fares]", f'[queries."{text}"]'))
     with pytest.raises(PlanFileError, match=r"query. is"):
         read_plan(plan, Overrides(MARCH))
-
-
-def test_names_that_are_in_no_path_are_free(tmp_path):
-    plan = planned(tmp_path)
-    job = read_plan(plan, Overrides(MARCH, name="trips 2024/03"))
-    assert job.options["name"] == "trips 2024/03"
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 import random
 
 import pytest
-from support.planning import PLAN, planned
+from support.planning import PLAN, Overrides, planned, read_plan
 from support.raising import raises
 from support.terminal import UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = Overrides({"month": "2024-03"})
 
@@ -158,12 +157,6 @@ def test_missing_values_are_replaced_or_their_rows_left_out(tmp_path, given, fil
     assert round(found.loc["A", "trips"]) > 0
 
 
-def test_a_plan_may_begin_with_a_mark_of_its_encoding(tmp_path):
-    plan = planned(tmp_path)
-    plan.write_bytes(b"\xef\xbb\xbf" + plan.read_bytes())
-    assert read_plan(plan, MARCH).options["name"] == "trips 2024-03"
-
-
 def test_a_plan_of_others_is_told_in_plain_words(tmp_path, capsys, monkeypatch):
     plan = planned(tmp_path)
 
@@ -194,19 +187,6 @@ def test_settings_go_before_values_of_the_plan(tmp_path):
     assert read_plan(plan, Overrides({"month": "4"})).options["name"] == "trips 4"
     with raises(PlanFileError, "the plan has no {year}"):
         read_plan(plan, Overrides({"year": "4"}))
-
-
-def test_what_is_given_in_the_call_goes_before_the_plan(tmp_path):
-    plan = planned(tmp_path)
-    given = Overrides({"month": "3"}, (str(tmp_path / "x.csv"),), "other", "why")
-    job = read_plan(plan, given)
-    assert job.data.paths == (tmp_path / "x.csv",)
-    assert (job.options["name"], job.options["note"]) == ("other", "why")
-
-
-def test_placeholders_are_names_and_nothing_else(tmp_path):
-    plan = planned(tmp_path, ("trips {month}", "trips {month.__class__} {0} {month}"))
-    assert read_plan(plan, MARCH).options["name"] == "trips {month.__class__} {0} 2024-03"
 
 
 def test_conditions_have_placeholders_and_groups_have_none(tmp_path):
@@ -303,12 +283,6 @@ def test_damaged_plans_are_told_in_one_line(tmp_path, capsys, seed):
     )
 
 
-def test_a_name_of_a_single_run_may_be_given(tmp_path):
-    plan = planned(tmp_path, ("trips {month}", "trips"))
-    job = read_plan(plan, Overrides({"month": "2024-03"}, name="trips again"))
-    assert job.options["name"] == "trips again"
-
-
 def test_every_placeholder_of_the_data_is_in_the_name(tmp_path):
     plan = planned(tmp_path, ('"trips-{month}.csv"', '["{year}.csv", "{month}-{year}.csv"]'))
     with raises(PlanFileError, '"trips', parameter="release.name"):
@@ -324,9 +298,3 @@ def test_values_lead_to_no_other_folder(tmp_path, value):
 def test_a_query_names_a_column_of_weights(tmp_path):
     plan = planned(tmp_path, ("bins = { from", 'weights = "weight"\nbins = { from'))
     assert "weight" in read_plan(plan, MARCH).queries["fares"].labels
-
-
-@pytest.mark.parametrize("column", ["range", "file", "type"])
-def test_columns_may_be_called_as_forms_of_groups_are(tmp_path, column):
-    plan = planned(tmp_path, ("bounds.fare =", f"bounds.{column} = [0, 1]\nbounds.fare ="))
-    assert read_plan(plan, MARCH).declared["bounds"] == {column: (0, 1), "fare": (0, 100)}

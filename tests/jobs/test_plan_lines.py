@@ -90,21 +90,6 @@ def test_lines_are_those_on_which_keys_are_given(text):
     assert too_much(text) is None
 
 
-def test_some_lines_are_as_they_are_counted():
-    lines = {
-        ("quoted.key",): 3,
-        ("dotted", "a b", "c", "e", "f"): 6,
-        ("many",): 7,
-        ("text",): 13,
-        ("raw",): 17,
-        ("one", "two", "y", "z"): 27,
-        ("thr ee", "four", "x"): 29,
-        ("one", "three", "x", "y", "w"): 36,
-        ("one", "three", "last"): 37,
-    }
-    assert {keys: line_of(TOML, keys) for keys in lines} == lines
-
-
 LONG = "a = [" + "1.5, " * 190_000 + "]"
 QUERIES = "".join(f'[queries.q{n}]\nkind = "count"\nby = "zone"\n' for n in range(2_000))
 SLOW = {
@@ -144,7 +129,6 @@ RUN = """
 import sys, time
 from pathlib import Path
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 for path in sorted(Path(sys.argv[1]).glob("*.toml")):
     given = Overrides({"month": "3"} if "{month}" in path.read_text() else {})
     began = time.process_time()

@@ -1,12 +1,10 @@
 """Names of files that mean another thing on some system are refused on all: a plan travels."""
 
-from pathlib import Path
-
 import pytest
 from support.planning import planned
 from support.terminal import SOUND, UNREADABLE, main
 
-from dpframe.jobs.output_paths import folded, why_not_portable
+from dpframe.jobs.output_paths import why_not_portable
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 REFUSED = [
@@ -15,20 +13,11 @@ REFUSED = [
     *("a:b.csv", "C:/out/zones.csv", "zones.csv:stream", "a?.csv", "a*.csv", 'a".csv', "a<b.csv"),
     *("a|b.csv", "a\\b.csv", "zones.", "out./zones.csv", "zones.csv ", "tab\t.csv", "\x01.csv"),
 ]
-ACCEPTED = [
-    *("zones.csv", "../out/zones-2024-03.csv", "/srv/out/zones.csv", "console.csv", "nulls.csv"),
-    *("com10.csv", "lpt.csv", ".hidden.csv", "a b.csv", "\u00e9t\u00e9.csv", "~/out/a'b.csv"),
-]
 
 
 @pytest.mark.parametrize("path", REFUSED)
 def test_names_that_some_system_reads_otherwise_are_refused(path):
     assert why_not_portable(path)
-
-
-@pytest.mark.parametrize("path", ACCEPTED)
-def test_other_names_are_accepted(path):
-    assert why_not_portable(path) == ""
 
 
 @pytest.mark.parametrize("name", ["nul-{query}.csv", "a:{query}-{month}.csv", "nul.{query}.csv"])
@@ -71,7 +60,3 @@ def test_names_that_differ_by_case_alone_are_one(tmp_path, capsys):
     plan = planned(tmp_path / "c", ("queries.fares]", "queries.Trips]"))
     assert main(["preview", str(plan), *MARCH]) == UNREADABLE
     assert "is a file or a folder that this job reads" in capsys.readouterr().err
-
-
-def test_accents_are_written_in_several_ways_and_name_one_file():
-    assert folded(Path("\u00e9.csv")) == folded(Path("E\u0301.CSV"))

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.planning import Overrides, read_plan
 from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """
 [data]
@@ -89,13 +89,6 @@ def test_sums_that_matter_are_rehearsed_and_released(plan, window, capsys):
     (error,) = fares.dp.between(0, 10)["std_error"].unique()
     known = fares.dp.certificate.mechanism.by_block["0"]
     assert error == pytest.approx(known.variance(np.repeat([1.0, 0.0], [16, 48])) ** 0.5)
-
-
-def test_queries_are_read_with_their_arguments(plan):
-    queries = read_plan(plan, Overrides()).queries
-    assert queries["fares"].bins.edges == 64
-    assert queries["half"].words == "quantiles 0.25, 0.5 of fare by zone"
-    assert len(queries["tip"].edges) == 20
 
 
 @pytest.mark.parametrize(

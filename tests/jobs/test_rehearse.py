@@ -1,6 +1,5 @@
 """A plan is rehearsed on made-up rows: into one folder, marked as a test, at no cost."""
 
-import json
 import os
 import sys
 
@@ -30,11 +29,6 @@ def contents(folder):
         for path in folder.rglob("*")
         if path.is_file() and "tried" not in path.parts
     }
-
-
-@pytest.fixture
-def plan(tmp_path):
-    return planned(tmp_path)
 
 
 def test_a_plan_runs_where_neither_data_nor_ledger_are(tmp_path, capsys):
@@ -280,25 +274,6 @@ def test_files_that_cannot_be_written_are_named(plan, capsys, monkeypatch):
     made = [path for path in (plan.parent / "tried").rglob("*") if path.is_file()]
     assert [path.name for path in made] == ["TEST-report.html"]  # nothing was paid for: no rescue
     assert not list(plan.parent.glob("dpframe-released-*"))
-
-
-def test_a_program_is_told_the_facts(plan, capsys):
-    assert rehearse(plan, "--json") == SOUND
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["test"] is True
-    assert len(facts["files"]) == 3
-    assert {row["query"] for row in facts["outputs"]} == {"by_zone", "fares"}
-
-
-def test_errors_of_means_are_those_of_a_made_up_group(plan, capsys):
-    rows = {}
-    for number in ("600", "1200"):
-        assert rehearse(plan, "--json", "--overwrite", "--rows", number) == SOUND
-        outputs = json.loads(capsys.readouterr().out)["outputs"]
-        (rows[number],) = (row for row in outputs if row["column"] == "fare")
-    assert [row["per"] for row in rows.values()] == ["cell of 200 rows", "cell of 400 rows"]
-    for name in ("std_error", "half_width_95"):
-        assert rows["600"][name] == pytest.approx(2 * rows["1200"][name])
 
 
 def test_nothing_is_spent_whenever_it_is_stopped(plan):

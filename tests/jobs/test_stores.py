@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS, Overrides, planned, read_plan
 from support.terminal import LATER, SOUND, UNREADABLE, main
 
 from dpframe import Ledger
-from dpframe.jobs.job import Overrides, read_plan
 from dpframe.sources.manifest import expand
 
 MARCH = ("--set", "month=2024-03", "--quiet")
@@ -52,13 +51,6 @@ def test_parquet_files_are_found(tmp_path, monkeypatch, capsys, path):
     assert main(["preview", str(plan), *MARCH[:2]]) == SOUND
     assert release(plan) == SOUND
     assert "TRIPS_HOME" not in path or "${TRIPS_HOME}/by.month" in capsys.readouterr().out
-
-
-def test_csv_files_of_a_pattern_are_one_frame(tmp_path):
-    for day in (1, 2):
-        TRIPS.to_csv(tmp_path / f"2024-03-0{day}.csv", index=False)
-    plan = reading(tmp_path, "{month}-*.csv")
-    assert release(plan) == SOUND
 
 
 @pytest.mark.sampled(every=2)

@@ -15,7 +15,6 @@ import dpframe as dpf
 from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.log import dp_event
 from dpframe.privacy.amounts import Budget, PrivacyLoss
-from dpframe.privacy.gaussian import gaussian_mu
 
 STEP = 1e-3  # of the discretization of dp_accounting
 
@@ -142,14 +141,3 @@ def test_what_fits_is_within_the_budget_by_privacy_loss_distributions(name):
         theirs = accountant(dp_event(losses)).get_epsilon(delta)
         assert theirs <= least
         assert least <= theirs * 1.6 + 0.05  # what was measured, and some
-
-
-def test_gaussian_losses_that_fit_do_so_by_privacy_loss_distributions():
-    whole = gaussian_mu(1, 1e-6)
-    assert affords(ONE, [gaussian(whole)])
-    assert accountant(dp_event([gaussian(whole)]), 1e-4).get_delta(1) <= 1e-6 * 1.001
-
-
-def test_the_method_of_a_ledger_is_that_function():
-    ledger = dpf.Ledger(budget=ONE)
-    assert ledger.to_dp_event() == dp_event([])

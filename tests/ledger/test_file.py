@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import sqlite3
 from fractions import Fraction
@@ -14,9 +13,8 @@ import pytest
 from support.charging import ONE, entry, gaussian, pure
 from support.raising import raises
 
-import dpframe as dpf
 from dpframe import Ledger
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger import platform
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
@@ -58,17 +56,6 @@ def test_a_ledger_reopened_is_what_it_was(path):
     assert repr(again) == f"<Ledger in {path}: {ONE}, 5 releases>"
 
 
-def test_a_ledger_in_memory_and_in_a_file_agree(path):
-    memory = Ledger(budget=ONE)
-    file = Ledger(path)
-    for charged in file.entries:
-        memory.charge(charged)
-    assert file.status() == memory.status()
-    assert repr(file.status()) == repr(memory.status())
-    for loss in (pure(0.3), pure(0.5), gaussian(0.1), gaussian(0.2)):
-        assert file.allows(loss) == memory.allows(loss)
-
-
 AMOUNTS = [
     Budget(0.1, 1e-7),
     Budget(1 / 7, 0),
@@ -105,51 +92,16 @@ def test_entries_are_kept_exactly(tmp_path):
     assert Ledger(tmp_path / "x").head == ledger.head
 
 
-def test_amounts_are_readable_in_the_file(path):
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT number, body, hash FROM chain").fetchall()
-    before = "0" * 64
-    for number, (at, body, digest) in enumerate(rows):
-        assert at == number
-        assert digest == hashlib.sha256(f"{before}\n{body}".encode()).hexdigest()
-        before = digest
-    header, *entries = (json.loads(body) for _, body, _ in rows)
-    assert header["budget"] == {"epsilon": "1", "delta": "1/1000000", "discovery": "0"}
-    assert header["format"] == 5
-    assert [each["loss"]["epsilon"] for each in entries] == ["1/10", "0", "1/3", "0", "1/100"]
-
-
-def test_what_does_not_fit_is_not_in_the_file(path):
-    ledger = Ledger(path)
-    with raises(BudgetExceededError, "epsilon=0.9", parameter="mu"):
-        ledger.charge(entry(pure(0.9)))
-    assert len(Ledger(path).entries) == len(ledger.entries) == 5
-
-
 def test_another_budget_is_refused(path):
     with raises(DeclarationError, "epsilon=1.0, delta=1e-06", parameter="budget") as e:
         Ledger(path, budget=Budget(2, 1e-6))
     assert "Leave budget= out" in str(e.value)
 
 
-@pytest.mark.parametrize("bad", [b"flights", 3, "", "a\0b", Budget(1)])
-def test_a_path_is_a_path(bad):
-    with raises(DeclarationError, "file", parameter="path"):
-        Ledger(bad, budget=ONE)
-
-
 def test_data_given_for_a_path_are_not_shown():
     with raises(DeclarationError, "a DataFrame", parameter="path", value=None) as caught:
         Ledger(pd.DataFrame({"x": [123456]}), budget=ONE)
     assert "123456" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "a b%20c#d", "Zürich.ledger"])
-def test_no_name_is_special(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    Ledger.create(name, budget=ONE).charge(entry(pure(0.5)))
-    assert os.listdir(tmp_path) == [name]
-    assert len(Ledger(name).entries) == 1
 
 
 def test_a_ledger_stays_where_it_is_when_the_folder_changes(tmp_path, monkeypatch):
@@ -159,10 +111,6 @@ def test_a_ledger_stays_where_it_is_when_the_folder_changes(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path / "elsewhere")
     ledger.charge(entry(pure(0.5)))
     assert len(Ledger(tmp_path / "x.ledger").entries) == 1
-
-
-def test_between_uses_there_is_nothing_but_the_file(path):
-    assert os.listdir(path.parent) == [path.name]
 
 
 FOREIGN = {"empty": b"", "text": b"zone,fare\nA,3\n" * 100, "another database": None}
@@ -341,26 +289,3 @@ def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
             other.execute("ROLLBACK")
     ledger.charge(entry(pure(0.02)))
     assert len(ledger.entries) == len(Ledger(path).entries) == 6
-
-
-def test_a_full_disk_is_said_to_be_full(path, monkeypatch):
-    ledger, connect = Ledger(path), sqlite3.connect
-
-    def small(*given, **named):
-        connection = connect(*given, **named)
-        connection.execute("PRAGMA max_page_count = 1")
-        return connection
-
-    large = Entry("id", "now", "x" * 100_000, "name", Spend.of(mu=1), pure(0.01))
-    with monkeypatch.context() as patched:
-        patched.setattr(sqlite3, "connect", small)
-        with raises(LedgerError, "Make room on the disk"):
-            ledger.charge(large)
-    assert len(ledger.entries) == 5
-    ledger.charge(large)
-    assert len(Ledger(path).entries) == 6
-
-
-def test_a_public_name():
-    assert dpf.Ledger is Ledger
-    assert issubclass(dpf.errors.LedgerError, ValueError)

@@ -47,14 +47,6 @@ def released(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.dp.aggregate("zone", n=dpf.count(), mean=dpf.mean("fare"), epsilon=0.1)
 
 
-def test_a_release_opens_the_file_once_where_nobody_else_spent(path, opened):
-    frame = trips(Ledger(path))
-    opened.clear()
-    for _ in range(3):
-        released(frame)
-    assert opened == ["EXCLUSIVE"] * 3
-
-
 def spend_here(path: Path) -> None:
     Ledger(path).charge(entry(gaussian(0.01)))
 
@@ -138,9 +130,3 @@ def test_a_file_that_is_lost_or_replaced_is_looked_at(path, opened, lost):
     with pytest.raises(LedgerError, match="there is no ledger at" if lost else "was replaced"):
         ledger.glance()
     assert opened == ["DEFERRED"]
-
-
-def test_a_ledger_in_memory_is_what_it_is():
-    ledger = Ledger(budget=ONE)
-    ledger.charge(entry(pure(0.1)))
-    assert ledger.glance() == ledger.status()

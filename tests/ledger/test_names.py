@@ -4,11 +4,10 @@ import getpass
 import os
 import unicodedata
 from dataclasses import replace
-from fractions import Fraction
 
 import pandas as pd
 import pytest
-from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
+from support.charging import ONE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
@@ -159,21 +158,6 @@ def test_an_entry_says_of_which_frame_unit_and_columns_it_is(monkeypatch, tmp_pa
     assert frame.dp.declaration.name == "visits"
 
 
-def test_an_entry_names_the_unit_as_the_ledger_does():
-    frame = trips(budget=ONE, privacy_unit="who", unit="patient", max_rows=2)
-    frame.dp.count(epsilon=0.1)
-    (kept,) = frame.dp.ledger.entries
-    assert (kept.unit, kept.columns) == ("patient", ("who",))
-
-
-def test_a_declaration_made_by_the_function_has_a_name_too():
-    frame = pd.DataFrame({"zone": ["A"]})
-    dpf.declare(frame, budget=PURE, name="zones")
-    dpf.release(frame, dpf.count(), epsilon=0.5, note="why not")
-    (kept,) = frame.dp.ledger.entries
-    assert (kept.frame, kept.unit, kept.columns, kept.note) == ("zones", None, (), "why not")
-
-
 @pytest.mark.parametrize("error", [KeyError, OSError, ImportError])
 def test_a_system_that_knows_no_user_is_no_reason_to_fail(error, monkeypatch):
     def unknown():
@@ -189,13 +173,6 @@ def test_a_preview_names_nothing():
     frame = trips(budget=ONE)
     with pytest.raises(TypeError):
         frame.dp.plan(dpf.count(), epsilon=0.1, name="march")
-
-
-def test_the_status_shows_names():
-    frame = trips(budget=ONE)
-    frame.dp.release(dpf.count(), mu=Fraction(1, 10), mechanism="gaussian", name="march")
-    assert "'march', count: gaussian, 18.2% of the budget, mu=0.1" in repr(frame.dp.budget)
-    assert "march" in frame.dp.budget._repr_html_()
 
 
 BAD = [
@@ -236,13 +213,6 @@ def test_accents_are_the_same_however_they_are_encoded(tmp_path, where, first):
     with raises(AlreadyReleasedError, "was released already", parameter="name"):
         frame.dp.count(epsilon=0.1, name=names[1])
     assert [each.name for each in ledger.entries] == names[:1]
-
-
-def test_case_and_spaces_within_a_name_matter():
-    frame = trips(budget=ONE)
-    for name in ("march", "March", "mar ch", "mar  ch"):
-        frame.dp.count(epsilon=0.1, name=name)
-    assert len(frame.dp.ledger.entries) == 4
 
 
 @pytest.mark.parametrize("where", ["in memory", "in a file", "in a file opened anew"])

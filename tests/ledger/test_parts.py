@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from enum import Enum
 from fractions import Fraction
 from functools import partial
 
@@ -210,16 +209,6 @@ def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch)
         assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
 
 
-def test_what_is_tried_on_a_copy_fills_no_pot_of_the_ledger():
-    ledger = Ledger(budget=ONE, part="week")
-    ledger.charge(of(1, pure(0.1)))
-    tried = copy_in_memory(ledger)
-    tried.charge(of(None, gaussian(0.1)))  # no further loss fits in the pure pot
-    assert tried.status().pots.sums[0] is None
-    assert ledger.status().pots.sums[0] == Fraction(1, 10)
-    ledger.charge(of(None, pure(0.9)))
-
-
 def test_shares_are_of_the_budget_of_a_part():
     ledger = Ledger(budget=PURE, part="week")
     for part in (1, 2):
@@ -245,12 +234,6 @@ def test_deltas_of_discovery_are_kept_by_part():
             ledger.charge(of(part, loss))
 
 
-def test_a_name_is_unique_in_all_parts(ledger):
-    ledger.charge(of(1, pure(0.1), name="x"))
-    with pytest.raises(ValueError, match="released already"):
-        ledger.charge(of(2, pure(0.1), name="x"))
-
-
 def test_an_error_names_the_releases_of_its_part(ledger):
     for name, part in (("a", 1), ("b", 2), ("c", None), ("d", 2)):
         ledger.charge(of(part, pure(0.3), name=name))
@@ -263,20 +246,6 @@ def test_an_error_names_the_releases_of_its_part(ledger):
 def test_what_is_no_part_is_refused(given):
     with raises(DeclarationError, parameter="part"):
         check_part(given)
-
-
-class Month(str, Enum):  # noqa: UP042  # its words are others than its text
-    MARCH = "2024-03"
-
-
-class Odd(float):
-    def __float__(self):
-        raise ZeroDivisionError
-
-
-def test_what_a_class_makes_of_a_part_does_not_matter():
-    assert [check_part(Month.MARCH), check_part(Odd(47))] == ["2024-03", "47"]
-    assert type(check_part(Month.MARCH)) is str
 
 
 @pytest.mark.full

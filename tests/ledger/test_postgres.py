@@ -1,9 +1,7 @@
 """Ledgers in PostgreSQL: the same chain and promises as in files, whatever is cut or killed."""
 
-import copy
 import json
 import os
-import pickle
 import re
 import signal
 import threading
@@ -110,10 +108,6 @@ def test_frames_are_released_on_it(server, url):
     assert repr(ledger).startswith(f"<Ledger in postgresql://127.0.0.1:{server.port}/postgres?")
 
 
-def unpickled(ledger: Ledger) -> Ledger:
-    return pickle.loads(pickle.dumps(ledger))  # noqa: S301
-
-
 def test_in_a_test_nothing_is_charged_to_it(server, url):
     frame, made = trips(Ledger(url)), server.url()
     with record() as run:
@@ -124,16 +118,6 @@ def test_in_a_test_nothing_is_charged_to_it(server, url):
     assert Ledger(url).entries == ()
     with raises(LedgerError, "there is no ledger"):
         Ledger(made)
-
-
-@pytest.mark.sampled(every=7, full=99)
-@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, unpickled])
-def test_a_copy_spends_the_same_budget(url, way):
-    ledger = Ledger(url)
-    copied = way(ledger)
-    copied.charge(entry(pure(0.25)))
-    assert ledger.status().spent.epsilon == 0.25
-    assert ledger.path is copied.path is None
 
 
 def test_one_is_made_once(server, url):

@@ -162,9 +162,3 @@ def test_an_extra_delta_is_refused_with_the_way_out():
 def test_what_is_kept_for_discovery_is_a_part_of_delta(bad, delta):
     with raises(ValueError, "discovery must be"):
         Budget(1, delta, discovery=bad)
-
-
-def test_a_budget_shows_what_is_kept_for_discovery():
-    assert repr(Budget(1, 1e-6)) == "Budget(epsilon=1.0, delta=1e-06)"
-    assert repr(Budget(1, 1e-6, 1e-7)) == "Budget(epsilon=1.0, delta=1e-06, discovery=1e-07)"
-    assert Budget(1, 1e-6, 1e-7).noise_delta == Fraction(9, 10**7)

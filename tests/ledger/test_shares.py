@@ -92,13 +92,6 @@ def test_alternating_shares_have_the_sizes_that_were_computed_apart():
     assert sizes[1::2] == pytest.approx([0.0611, 0.0532, 0.0490, 0.0419, 0.0366, 0.0640], abs=5e-5)
 
 
-def test_a_single_share_of_everything_is_what_is_left():
-    ledger = Ledger(budget=ONE)
-    ledger.charge(entry(pure(0.25)))
-    assert charge(ledger, "laplace", Fraction(1)) == pure(0.75)
-    assert ledger.status().remaining_share == 0
-
-
 def test_where_nothing_is_left_a_share_is_nothing():
     ledger = Ledger(budget=ONE)
     ledger.charge(entry(gaussian(gaussian_mu(1, 1e-6))))
@@ -139,29 +132,6 @@ def test_a_share_planned_before_another_share_of_its_kind_is_what_it_was():
     assert ledger.status().spent == pure(1)
 
 
-def test_shares_that_two_processes_planned_never_add_up_to_more_than_one(tmp_path):
-    first = Ledger.create(tmp_path / "x.ledger", budget=ONE)
-    second = Ledger(first.path)
-    losses = [loss_of(each, "gaussian", Fraction(2, 3)) for each in (first, second)]
-    first.charge(entry(losses[0], share=Fraction(2, 3)))
-    with raises(BudgetExceededError, "takes nearly all", parameter="share"):
-        second.charge(entry(losses[1], share=Fraction(2, 3)))
-    assert len(Ledger(first.path).entries) == 1
-
-
-@pytest.mark.parametrize("mechanism", KINDS)
-def test_releases_by_share_through_frames(mechanism):
-    frame = trips(budget=ONE)
-    for month in range(12):
-        frame.dp.count("zone", share=1 / 12, mechanism=mechanism, name=f"2026-{month + 1:02}")
-    assert frame.dp.budget.remaining_share == 0
-    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
-        dpf.release(frame, dpf.count("zone"), share=1e-3, mechanism=mechanism)
-    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
-        frame.dp.plan(dpf.count("zone"), share=1e-3)
-    assert len(frame.dp.ledger.entries) == 12
-
-
 def test_a_share_of_a_kind_that_is_used_up_names_the_other():
     frame = trips(budget=ONE)
     frame.dp.count("zone", epsilon=0.99, mechanism="laplace")
@@ -197,25 +167,6 @@ def spent_in(way: str) -> Ledger:
 WAYS = ["epsilon", "mu", "epsilon and mu", "gaussian", "laplace and mu", "gaussian and laplace"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_left_after_any_spend_is_less_than_everything(way):
-    left = spent_in(way).status()
-    assert 0 < left.remaining_share < 1
-    assert left.remaining_share <= 1 - left.used
-    assert left.remaining_share <= left.largest_share == float(1 - left.shares)
-    line = next(line for line in repr(left).splitlines() if line.startswith("Remaining"))
-    part = float(line.removeprefix("Remaining  ").partition("%")[0]) / 100
-    assert 0.999 * left.remaining_share - 0.001 < part <= left.remaining_share
-
-
-def test_the_least_spend_is_seen():
-    ledger = Ledger(budget=ONE)
-    assert repr(ledger.status()).splitlines()[2].startswith("Remaining  100.0% of the budget")
-    ledger.charge(entry(pure(Fraction(1, 10**30))))
-    assert ledger.status().remaining_share < 1
-    assert repr(ledger.status()).splitlines()[2].startswith("Remaining  99.9% of the budget")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_part_that_remains_fits_as_a_share_and_the_largest_takes_all(way, kind):
@@ -224,14 +175,6 @@ def test_the_part_that_remains_fits_as_a_share_and_the_largest_takes_all(way, ki
     ledger = spent_in(way)
     charge(ledger, kind, 1 - ledger.status().shares)
     assert ledger.status().remaining_share == ledger.status().largest_share == 0
-
-
-def test_an_epsilon_of_a_quarter_leaves_three_quarters_of_a_pure_budget():
-    frame = trips(budget=PURE)
-    frame.dp.count("zone", epsilon=0.25)
-    assert frame.dp.budget.remaining_share == 0.75
-    left = "75.0% of the budget: epsilon=0.75 of Laplace noise; share=1 takes all of it"
-    assert left in repr(frame.dp.budget)
 
 
 def test_late_in_a_budget_shares_may_fit_for_one_kind_alone():
@@ -292,13 +235,6 @@ def test_a_share_in_percent_is_answered_with_the_share(share, meant):
     frame = trips(budget=ONE)
     with raises(CalibrationError, f"Did you mean {meant}?", parameter="share", value=share):
         frame.dp.count(share=share)
-
-
-def test_other_shares_are_no_percentages():
-    frame = trips(budget=ONE)
-    with raises(CalibrationError, "share must be", parameter="share") as caught:
-        frame.dp.count(share=101)
-    assert "Did you mean" not in str(caught.value)
 
 
 def test_a_release_is_shown_with_the_share_that_it_asked_for():

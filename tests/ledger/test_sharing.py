@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
+from support.charging import ONE, PURE, entry, in_processes, pure
 from support.raising import raises
 
-import dpframe as dpf
 from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, LedgerError, ReleaseError
 from dpframe.ledger.file import LedgerFile
@@ -29,7 +28,6 @@ forks = [
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-DRAWING = sys.modules["dpframe.operations.planning"]
 WHOLE = settle_pots(ONE).pots[1].limit
 
 
@@ -69,31 +67,6 @@ def test_a_refusal_knows_what_others_spent_since_the_last_look(path):
     first.charge(entry(pure(0.6)))
     with raises(BudgetExceededError, "epsilon=0.4 of Laplace", parameter="mu"):
         second.charge(entry(pure(0.5)))
-
-
-def test_frames_are_released_on_a_file(path):
-    one, other = trips(Ledger(path)), trips(Ledger(path))
-    released = one.dp.count(by="zone", epsilon=0.25, mechanism="laplace")
-    other.dp.release(dpf.sum("fare"), mu=0.1, mechanism="gaussian")
-    assert other.dp.budget == one.dp.budget
-    assert [each.what for each in one.dp.ledger.entries] == ["count by zone", "sum of fare"]
-    assert Ledger(path).to_frame().index[0] == released.dp.certificate.release_id
-    record = released.dp.certificate
-    assert record.ledger.id == Ledger(path).ledger_id
-    assert record.ledger.part == record.ledger.used > 0.2
-    assert not one.dp.plan(dpf.count(), epsilon=0.9).table["fits"].any()
-    with pytest.raises(BudgetExceededError):
-        one.dp.count(epsilon=0.9)
-    assert len(Ledger(path).entries) == 2
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_shares_in_a_file_add_up_to_exactly_the_whole(path, mechanism):
-    for _ in range(7):
-        trips(Ledger(path)).dp.count(share=1 / 7, mechanism=mechanism)
-    assert Ledger(path).status().remaining_share == 0
-    with pytest.raises(BudgetExceededError):
-        trips(Ledger(path)).dp.count(share=1e-4, mechanism=mechanism)
 
 
 def test_what_is_charged_stays_charged_when_the_release_fails(path, monkeypatch):
@@ -207,22 +180,6 @@ def test_processes_race_for_the_last_share_and_one_wins(tmp_path):
 
         assert sorted(in_processes([race, race])) == [0, 1]
         assert ledger.status().spent.epsilon == 1 - last.epsilon / 2
-
-
-@forking
-def test_processes_spend_many_shares_to_the_last(path):
-    def spend():
-        ledger = Ledger(path)
-        for _ in range(100):
-            ledger.charge(entry(PrivacyLoss(mu_squared=WHOLE / 200)))
-        return 0
-
-    assert in_processes([spend, spend]) == [0, 0]
-    ledger = Ledger(path)
-    assert len(ledger.entries) == 200
-    assert ledger.status().spent.mu_squared == WHOLE
-    with pytest.raises(BudgetExceededError):
-        ledger.charge(entry(gaussian(1e-9)))
 
 
 @forking

@@ -32,13 +32,6 @@ def load(rows=3):
     return made(rows)
 
 
-def test_what_is_returned_is_declared():
-    frame = load(5)
-    assert frame.dp.declaration.unit_columns == ("who",)
-    assert len(frame.dp.count("zone", epsilon=1)) == 2
-    pd.testing.assert_frame_equal(frame, made(5), check_flags=False)
-
-
 def test_what_is_given_is_declared_before_the_call():
     @dpf.declares(argument="frame", **FACTS, **UNIT)
     def count(word, frame=None, *, epsilon):
@@ -138,27 +131,3 @@ def test_what_pandera_checks_is_declared_next_to_where_it_is_used():
     assert list(publish(declared).index) == ["A", "B"]
     with pytest.raises(pa.errors.SchemaError):
         publish(made().assign(zone="Z"))
-
-
-def test_without_it_a_frame_that_pandera_returns_may_be_refused():
-    frame = made()
-    frame.dp.declare(Trips, **UNIT)
-    validated = Trips.validate(frame)
-    if validated is not frame:
-        with pytest.raises(DeclarationError, match="derived from a declared frame"):
-            validated.dp.count("zone", epsilon=1)
-    validated.dp.declare(Trips, **UNIT)
-    assert len(validated.dp.count("zone", epsilon=1)) == 2
-
-
-@pytest.mark.parametrize("kind", ["parquet", "dask"])
-def test_frames_of_other_engines_are_declared(kind, tmp_path):
-    pytest.importorskip("pyarrow")
-    made().to_parquet(tmp_path / "trips.parquet")
-    if kind == "parquet":
-        read = dpf.scan_parquet
-    else:
-        read = pytest.importorskip("dask.dataframe").read_parquet
-        import dpframe.dask  # noqa: F401
-    scan = dpf.declares(Trips, **UNIT)(read)(tmp_path)
-    assert list(scan.dp.count("zone", epsilon=1).index) == ["A", "B"]

@@ -13,7 +13,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.engines import base
 from dpframe.errors import CertificateError, DeclarationError, DPFrameError, QueryError
-from dpframe.operations import hints as operation_hints
+from dpframe.operations import lines as operation_hints
 from dpframe.privacy.law import Law
 
 HEADING = "Not for publication"
@@ -222,26 +222,6 @@ def test_units_are_left_out_of_groups_by_the_cap_that_binds(trips):
         assert found["counted"] == len(pairs)
 
 
-def test_the_group_that_loses_most_is_named(trips):
-    found = trips.dp.diagnose(BY_ZONE)
-    groups = trips.dp.diagnose(BY_ZONE, groups=True)
-    assert groups["share_lost"].idxmax() == "A"
-    lost = groups["share_lost"].max()
-    assert hints(found)[-1] == f"caps leave out {lost:.1%} of group 'A', the most; see groups=True"
-    assert groups.loc["C"].tolist() == [0, 0, 0, 0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("by", "named"), [("year", "group 1998"), (["year", "zone"], "group (1998, 'A')")]
-)
-def test_groups_of_numbers_are_named_by_numbers(by, named):
-    frame = pd.DataFrame({"who": 1, "year": [1998] * 3, "zone": ["A"] * 3})
-    frame.dp.declare(
-        keys={"year": [1997, 1998], "zone": ["A", "B"]}, privacy_unit="who", max_rows=1
-    )
-    assert f" of {named}, the most;" in hints(frame.dp.diagnose(dpf.count(by)))[-1]
-
-
 def test_combinations_that_are_not_wanted_are_counted(trips):
     keys = pd.DataFrame({"zone": ["A"], "rider": [0]})
     found = trips.dp.diagnose(dpf.count(by=["zone", "rider"], keys=keys))
@@ -394,13 +374,3 @@ def test_odd_cells_are_counted_where_a_release_leaves_them_out():
     assert "\x1b" not in repr(found)
     with mock.patch.object(Law, "draw", lambda law, s, n, *_: [np.zeros(n, np.int64) for _ in s]):
         assert frame.dp.count("x", epsilon=1)["count"].tolist() == [2]
-
-
-def test_both_columns_of_a_pair_are_looked_at():
-    fares = np.arange(90) % 7 * 1.5
-    frame = pd.DataFrame({"fare": fares, "tip": fares / 2})
-    frame.dp.declare(bounds={"fare": (1, 6), "tip": (0, 2)}, privacy_unit=dpf.EACH_ROW)
-    found = frame.dp.diagnose(dpf.corr("fare", "tip")).reset_index()
-    told = [" ".join(map(str, row)) for row in found.itertuples()]
-    above = found[["above 6" in line or "above 2" in line for line in told]]
-    assert above["rows"].tolist() == [(fares > 6).sum(), (fares / 2 > 2).sum()]

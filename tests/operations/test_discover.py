@@ -33,7 +33,6 @@ from dpframe.privacy.threshold import extra_delta, weights_of
 SPEND = {"epsilon": 1, "delta": 1e-6}
 ROWS = {**SPEND, "privacy_unit": dpf.EACH_ROW}
 BEST = {1: 15, 2: 30, 3: 37.384, 5: 48.896, 10: 70.472, 100: 238.096}
-TENTH = {1: 17, 2: 33.336, 3: 41.144, 5: 53.704, 10: 77.168, 100: 258.416}
 DAY = datetime.date(2020, 2, 1)
 VALUES = {
     "string": ["b", "a", "é"],
@@ -107,24 +106,6 @@ def test_equal_values_of_several_types_are_one_label():
     assert found["units"].to_dict() == {1: 160}
 
 
-def test_labels_of_several_columns_are_tuples():
-    frame = pd.DataFrame({"zone": ["B", "A", "A", None] * 40, "n": [2, 1, 2, 3] * 40})
-    with quiet():
-        found = frame.dp.discover(["zone", "n"], dtype={"zone": "string", "n": "int64"}, **ROWS)
-    assert found.index.tolist() == [("A", 1), ("A", 2), ("B", 2)]
-    assert found.index.names == ["zone", "n"] and found.index.dtypes["n"] == np.int64
-    with quiet():
-        none = frame.head(3).dp.discover(["n", "n "][:1], dtype="int64", **ROWS)
-    assert none.index.nlevels == 1 and len(none) == 0
-
-
-def test_a_condition_leaves_rows_out():
-    frame = pd.DataFrame({"zone": ["A", "B"] * 40, "fare": [1, 9] * 40})
-    with quiet():
-        found = frame.dp.discover("zone", where="fare > 5", **ROWS)
-    assert found.index.tolist() == ["B"]
-
-
 def test_units_are_counted_not_rows():
     frame = with_units(10, ["A"] * 5, max_groups=1, max_rows=5)
     with quiet():
@@ -176,15 +157,6 @@ def test_thresholds_of_a_first_and_only_charge(most):
     assert (shown["found_5"] < shown["found_50"]).all()
     assert (shown["found_50"] < shown["found_95"]).all()
     pd.testing.assert_frame_equal(shown, frame.dp.plan(dpf.discover("zone"), **SPEND).table)
-
-
-@pytest.mark.parametrize("most", TENTH)
-def test_thresholds_where_a_tenth_of_delta_is_kept(most):
-    budget = dpf.Budget(1, 1e-6, discovery=1e-7)
-    frame = with_units(3, ["A"], max_groups=most, max_rows=1000, budget=budget)
-    shown = preview_of(frame, dpf.discover, "zone", share=1)
-    assert shown["threshold"].iloc[0] == TENTH[most]
-    assert shown["fits"].all()
 
 
 def test_a_threshold_between_whole_numbers_shows_those_above_it_as_they_are():
@@ -529,13 +501,3 @@ def test_what_needs_numbers_is_refused_for_sets(call):
     found = sets_of(with_units(300, ["A", "B"], max_groups=2, max_rows=2))
     with raises(QueryError, ".dp.count(by=..., keys=found)"):
         NO_NUMBERS[call](found)
-
-
-def test_a_certificate_of_a_set_has_no_columns_and_others_have_some():
-    found = sets_of(with_units(300, ["A"], max_groups=1, max_rows=2)).dp.certificate.to_dict()
-    counted = of_sizes(A=90).dp.discover("zone", **ROWS).dp.certificate.to_dict()
-    for record, other in ((found, counted), (counted, found)):
-        columns = other["releases"][0]["columns"]
-        changed = {**record, "releases": [{**record["releases"][0], "columns": columns}]}
-        with raises(CertificateError, "all have columns but sets of groups"):
-            read_certificate(changed)

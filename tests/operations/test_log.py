@@ -2,7 +2,6 @@
 
 import logging
 import re
-import time
 
 import pandas as pd
 import pytest
@@ -10,7 +9,6 @@ import pytest
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import BudgetExceededError, ReleaseError
-from dpframe.operations import pipeline
 
 SECRET = 987654321
 
@@ -101,29 +99,3 @@ def test_a_listener_that_fails_costs_no_release(frame):
 def test_names_cannot_write_to_the_log(frame, said):
     frame.dp.aggregate(epsilon=0.25, **{"n\n\x1b[31m": dpf.count()})
     assert all(r"n\n\x1b[31m" in line for line in said())
-
-
-def test_nothing_is_said_unless_it_is_asked_for(frame, capsys):
-    frame.dp.count("zone", epsilon=0.25)
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("before", [0, 0.5])
-def test_logging_costs_a_small_part_of_a_release(before, said, monkeypatch):
-    costs, write = [], pipeline._log
-
-    def timed(*given):
-        begun = time.thread_time()
-        write(*given)
-        costs.append(time.thread_time() - begun)
-
-    frame = pd.DataFrame({"zone": ["A"]})
-    budget = dpf.Budget(epsilon=1, delta=1e-6)
-    frame.dp.declare(keys={"zone": ["A"]}, privacy_unit=dpf.EACH_ROW, budget=budget)
-    if before:
-        frame.dp.count("zone", epsilon=before)
-    monkeypatch.setattr(pipeline, "_log", timed)
-    for _ in range(15):
-        frame.dp.release(dpf.count("zone"), mu=0.01)
-    assert len(costs) == 30
-    assert min(costs[::2]) < 1e-3  # of charges, whose status is another one each time

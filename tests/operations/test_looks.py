@@ -95,15 +95,6 @@ def test_a_preview_says_what_is_left_of_both_kinds_afterwards(query, spend):
     assert shown["remaining_mu"].iloc[0] == frame.dp.budget.remaining_mu
 
 
-def test_what_does_not_fit_leaves_nothing_and_without_a_budget_nothing_is_said():
-    shown = rides().dp.plan(dpf.count(), epsilon=2, mechanism="laplace").table
-    left = shown[["fits", "remaining_epsilon", "remaining_mu"]].iloc[0].tolist()
-    assert left == [False, 0, 0]
-    free = pd.DataFrame({"zone": [1]})
-    shown = free.dp.plan(dpf.count(), epsilon=2, privacy_unit=dpf.EACH_ROW).table
-    assert "remaining_epsilon" not in shown
-
-
 def test_a_look_that_costs_more_than_its_share_is_refused(monkeypatch):
     frame, sized = rides(), Pots.for_look
     # the fault that is planted: twice of what a share is

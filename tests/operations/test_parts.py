@@ -171,14 +171,6 @@ def test_a_unit_in_several_parts_is_refused():
         frame.dp.count(part=47, epsilon=0.1)
 
 
-def test_where_every_row_is_a_unit_any_column_may_be_the_part():
-    caps = dict.fromkeys(("max_rows", "max_groups"))
-    frame = flights(privacy_unit=dpf.EACH_ROW, **caps)
-    assert measured(frame, dpf.count(), 47) == [[3]]
-    with raises(UnknownColumnError):
-        flights(ledger=Ledger(budget=PURE, part="year"), privacy_unit=dpf.EACH_ROW, **caps)
-
-
 def in_partitions(frame, _):
     return pytest.importorskip("support.dasking").split(frame, 2)
 

@@ -67,17 +67,6 @@ def test_queries_share_by_weight_and_say_their_part(visits):
     assert shown["epsilon"].tolist() == [1.0] * 3
 
 
-def test_an_output_of_more_weight_errs_less(visits):
-    def errors(weight):
-        query = dpf.aggregate("ward", n=dpf.sum("stay"), c=dpf.sum("cost", weight=weight))
-        return visits.dp.plan(query, epsilon=1, mechanism="laplace").table["std_error"]
-
-    even, heavy = errors(1), errors(8)
-    assert heavy["c"] == pytest.approx(0.75 * even["c"], rel=0.01)
-    # 1 / scale is as the cube root of the weight: parts 1/3 and 2/3 in place of halves
-    assert heavy["n"] == pytest.approx(1.5 * even["n"], rel=0.01)
-
-
 def test_errors_that_are_wanted_are_reached_with_the_least(visits):
     spend = {"epsilon": 8, "mechanism": "laplace"}
     shown = visits.dp.plan(QUERIES, within={("m", "count"): 10}, rows=500, **spend).table

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import pytest
 from support.designing import keep_no_plans
 from support.raising import raises
@@ -88,45 +87,6 @@ def test_columns_keep_their_labels(label):
     assert summed.iloc[0, 0] == pytest.approx(frame[label].sum(), abs=0.01)
     assert list(summed.dp.std_error.columns) == [label]
     assert list(summed.dp.interval().columns) == [f"{label}_low", f"{label}_high"]
-
-
-def test_totals_have_one_row():
-    released = trips().dp.count(**ENOUGH)
-    pd.testing.assert_frame_equal(released, pd.DataFrame({"count": [400]}))
-
-
-def test_a_histogram_has_the_intervals_of_pandas_cut():
-    frame = trips()
-    bins = [-np.inf, 0, 5, 10, np.inf]
-    released = frame.dp.histogram("fare", bins, **ENOUGH)
-    expected = pd.cut(frame["fare"], bins).value_counts(sort=False)
-    assert isinstance(released.index, pd.IntervalIndex)
-    assert released.index.name == "fare"
-    assert list(released.index) == list(expected.index)
-    assert released["count"].tolist() == expected.tolist()
-    both = frame.dp.histogram("fare", [0, 10, 30], by="zone", keys=KEYS["zone"], **ENOUGH)
-    assert both.index.names == ["zone", "fare"]
-    assert list(both.index) == [
-        (z, i) for z in "ABC" for i in pd.cut([], [0, 10, 30], include_lowest=True).categories
-    ]
-
-
-def test_integers_stay_integers_where_they_are_declared():
-    frame = trips()
-    schema = pa.DataFrameSchema({"tips": pa.Column(int, pa.Check.in_range(0, 10))})
-    frame.dp.declare(schema, bounds={"fare": (0, 30)})
-    released = frame.dp.aggregate(
-        n=dpf.count(), tips=dpf.sum("tips"), fare=dpf.sum("fare"), mean=dpf.mean("tips"), epsilon=1
-    )
-    assert released.dtypes.astype(str).tolist() == ["int64", "int64", "float64", "float64"]
-    assert released.dp.interval().dtypes.astype(str).tolist()[:4] == ["int64"] * 4
-
-
-def test_aggregate_has_the_columns_asked_for(declared):
-    released = declared.dp.aggregate(
-        "zone", n=dpf.count(), total=dpf.sum("fare"), paid=dpf.count(where="paid"), epsilon=1e-3
-    )
-    assert list(released.columns) == ["n", "total", "paid"]
 
 
 def test_a_dict_of_queries_gives_a_dict_of_frames(declared):
@@ -321,16 +281,3 @@ def test_nothing_public_fails_once_the_ledger_is_charged(name):
     json.dumps(released.dp.certificate.to_dict())
     assert str(released.dp.certificate)
     assert released.dp.interval().shape == (len(released), 2)
-
-
-@pytest.mark.parametrize(
-    "bounds", [(0, 1e100), (-1e100, 1e100), (1e100, 1e100), (0, 1e-300), (0, 5e-324), (0, 10**30)]
-)
-def test_bounds_of_any_size_are_released(declared, bounds):
-    for query in (dpf.sum("fare", "zone", bounds=bounds), dpf.mean("fare", "zone", bounds=bounds)):
-        # what is spent is so little that noise is as large as it can be
-        released = declared.dp.release(query, epsilon=1e-8)
-        assert dpf.verify(released)
-        assert not np.isinf(released.to_numpy()).any()
-        assert np.isfinite(released.dp.interval().to_numpy()).all()
-        assert np.isfinite(released.dp.std_error.to_numpy()).all()

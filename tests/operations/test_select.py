@@ -11,7 +11,6 @@ from support.raising import raises
 from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines import engine_for
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import (
     BudgetExceededError,
@@ -112,12 +111,6 @@ def test_values_stay_between_the_bounds_where_floats_are_few(bounds, bins):
     )
 
 
-def test_middles_of_bins_are_as_round_as_can_be():
-    frame = declared(pd.DataFrame({"fare": [10.0, 20, 80, 90]}), keys={})
-    released = frame.dp.quantile("fare", [0.25, 0.75], bins=2, mechanism="select", **SURE)
-    assert released["fare"].tolist() == [25.0, 75.0]
-
-
 THOUSANDS = range(0, 200_001, 1000)
 
 
@@ -192,13 +185,6 @@ def test_large_integers_have_a_bin_each():
     assert released["id"].tolist() == [first, first + 5, first + 10]
 
 
-def test_conditions_and_keys_of_the_call_hold(trips):
-    released = trips.dp.quantile("fare", 0.5, where="fare > 40", mechanism="select", **SURE)
-    wanted = trips["fare"][trips["fare"] > 40].median()
-    assert released["fare"].iloc[0] == pytest.approx(wanted, abs=0.5)
-    assert released.dp.certificate.query.where == "fare > 40"
-
-
 def test_combinations_of_keys_keep_their_order(trips):
     keys = pd.DataFrame({"zone": ["B", "A"]})
     released = trips.dp.quantile(
@@ -213,39 +199,6 @@ def test_rows_of_a_unit_are_capped_in_groups_not_in_bins():
     plan = plan_of(rows, dpf.quantile("fare", 0.5, by="zone"), epsilon=1)
     (totals,) = PandasEngine().totals(rows, [plan.task], SYSTEM)
     assert totals.sum() == 20
-
-
-@pytest.mark.parametrize("wanted", [{"bins": 500}, {"candidates": [0, 3, 10.5, 40, 99]}])
-@pytest.mark.parametrize("kind", ["parquet", "dask"])
-def test_other_kinds_of_frames_select_from_the_same_rows(kind, wanted, tmp_path):
-    rng = np.random.default_rng(9)
-    fares = rng.normal(40, 60, 2000)
-    fares[::17] = np.nan
-    rows = {"who": np.arange(2000) // 3, "zone": rng.choice(list("ABX"), 2000), "fare": fares}
-    frame = pd.DataFrame(rows)
-    frame.to_parquet(tmp_path / "trips.parquet", row_group_size=300)
-    if kind == "parquet":
-        other = dpf.scan_parquet(tmp_path / "trips.parquet")
-    else:
-        pytest.importorskip("dpframe.dask")
-        other = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
-    caps = {"privacy_unit": "who", "max_rows": 3}
-    declared(frame, **caps)
-    declared(other, **caps)
-    query = dpf.quantile("fare", QUARTILES, by="zone", where="fare < 90", **wanted)
-    (task, again) = (plan_of(one, query, epsilon=1).task for one in (frame, other))
-    (expected,), (found,) = (
-        engine_for(one).totals(one, [asked], SYSTEM)
-        for one, asked in ((frame, task), (other, again))
-    )
-    assert expected.sum() == (frame["fare"] < 90)[frame["zone"] != "X"].sum()
-    assert np.array_equal(found, expected)
-    asked = {"mechanism": "select", **SURE}
-    pd.testing.assert_frame_equal(
-        dpf.release(other, query, **asked).loc[["A", "B"]],
-        dpf.release(frame, query, **asked).loc[["A", "B"]],
-        atol=1,
-    )
 
 
 # ---------------------------------------------------------------- what it costs
@@ -271,15 +224,6 @@ def test_spends_are_those_of_pure_noise(trips):
     assert plan_of(trips, query, rho=0.5).loss.epsilon == Fraction(pure_of_rho(Fraction(1, 2)))
     declared(trips, budget=dpf.Budget(epsilon=2))
     assert plan_of(trips, query, share=0.25).loss.epsilon == Fraction(1, 2)
-
-
-def test_shares_of_pure_epsilon_fill_a_budget(trips):
-    declared(trips, budget=dpf.Budget(epsilon=1))
-    for _ in range(4):
-        trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
-    assert trips.dp.budget.remaining_epsilon == 0
-    with pytest.raises(BudgetExceededError):
-        trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
 
 
 def test_after_a_share_was_selected_others_have_the_noise_that_is_best(trips):
@@ -327,17 +271,6 @@ def test_times_and_units_without_caps_are_refused():
     declared(other)
     with raises(DeclarationError, "caps in a query", parameter="privacy_unit"):
         other.dp.quantile("fare", 0.5, max_rows=2, mechanism="select", epsilon=1)
-
-
-def test_noise_follows_caps_and_relation():
-    frame = pd.DataFrame({"who": [1, 1, 2], "zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0]})
-    query = dpf.quantile("fare", 0.5, by="zone")
-    scales = {}
-    for neighboring in ("add_remove", "replace"):
-        caps = {"max_rows": 7, "max_groups": 3, "max_rows_per_group": 2}
-        declared(frame, privacy_unit="who", neighboring=neighboring, **caps)
-        scales[neighboring] = plan_of(frame, query, epsilon=1).selection.scales
-    assert scales == {"add_remove": (12.0,), "replace": (24.0,)}
 
 
 def test_what_fails_after_the_charge_stays_charged(trips, monkeypatch):

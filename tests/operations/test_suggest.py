@@ -95,22 +95,6 @@ def test_each_cap_has_its_histogram(cap, expected):
     assert rides().dp.count("zone", epsilon=1, **found.dp.best).shape == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("facts", "query", "expected"),
-    [
-        ({"max_rows": 3}, None, "max_rows"),
-        ({"max_rows": None, "max_rows_per_group": 3}, None, "max_rows_per_group"),
-        ({"max_rows": 3, "max_groups": 2}, None, "max_rows"),
-        ({"max_rows": 3}, dpf.count("zone", max_groups=2), "max_groups"),
-        ({"max_rows": 3}, dpf.units("zone"), "max_groups"),
-    ],
-)
-def test_the_cap_that_is_looked_for_is_the_one_there_is(facts, query, expected):
-    frame = rides(**facts)
-    asked = {"by": "zone"} if query is None else {"query": query}
-    assert preview_of(frame, dpf.suggest_caps, epsilon=1, largest=4, **asked).index.name == expected
-
-
 def test_what_is_asked_later_may_be_sums_histograms_units_and_several():
     frame = rides()
     queries = {
@@ -164,24 +148,6 @@ def test_a_preview_says_what_comes_out_but_for_the_units():
     pd.testing.assert_frame_equal(
         shown, rides(**BUDGET).dp.plan(dpf.suggest_caps("zone", largest=16), share=0.1).table
     )
-
-
-@pytest.mark.parametrize(
-    ("spend", "planned"),
-    [
-        ({"epsilon": 0.05}, {"epsilon": 0.45}),
-        ({"epsilon": 0.05, "delta": 1e-7}, {"epsilon": 0.45, "delta": 1e-7}),
-        ({"mu": 0.1}, {"mu": 0.9}),
-        ({"rho": 0.01}, {"rho": 0.09}),
-        ({"share": 0.1}, {"share": 0.9}),
-        ({"share": 0.25}, {"share": 0.75}),
-        ({"epsilon": 0.05, "planned": {"mu": 0.3}}, {"mu": 0.3}),
-    ],
-)
-def test_nine_times_what_is_spent_is_planned(spend, planned):
-    asked = dpf.suggest_caps("zone", largest=2, planned=spend.pop("planned", None))
-    found = rides(**BUDGET).dp.release(asked, **spend)
-    assert dict(dpf.verify(found).table.definitions[0].planned) == pytest.approx(planned)
 
 
 def test_one_release_is_charged_and_certified():
@@ -251,28 +217,12 @@ def test_shape_and_dtypes_do_not_depend_on_the_data(rows):
     assert found.dtypes.tolist() == other.dtypes.tolist()
 
 
-def test_units_with_more_than_the_largest_are_in_the_last_bin():
-    with quiet():
-        found = rides().dp.suggest_caps("zone", epsilon=1, largest=3)
-    assert found["units"].tolist() == [60, 60, 180]
-
-
 def test_groups_of_units_are_those_that_rows_allow():
     shown = preview_of(rides(max_rows=2), dpf.suggest_caps, query=dpf.units("zone"), epsilon=1)
     assert shown.index.tolist() == [1, 2]
     assert preview_of(
         rides(), dpf.suggest_caps, query=dpf.units("zone"), epsilon=1
     ).index.tolist() == [1, 2, 3]
-
-
-def test_a_column_that_is_called_like_a_cap_is_no_hindrance():
-    frame = rides().rename(columns={"zone": "max_rows"})
-    frame.dp.declare(keys={"max_rows": ["A", "B"]}, privacy_unit="u", max_rows=9)
-    found = frame.dp.suggest_caps("max_rows", epsilon=1, largest=4)
-    assert dpf.verify(found).query.by[0].groups == 4
-    named = rides().rename(columns={"zone": "units"})
-    named.dp.declare(keys={"units": ["A", "B"]}, privacy_unit="u", max_rows=9)
-    assert list(named.dp.suggest_caps("units", epsilon=1, largest=4).columns) == COLUMNS
 
 
 def forty_rows(units=5000):
@@ -313,11 +263,6 @@ def test_no_histogram_of_dropped_rows_costs_more_than_was_given(cap):
     assert frame.dp.ledger.entries[0].loss.epsilon == Fraction(1, 4)
     assert shown["std_error"].iloc[0] == pytest.approx(np.sqrt(2) / 0.125, rel=0.01)
     assert found.index.equals(shown.index) and dpf.verify(found)
-
-
-def test_caps_that_others_imply_drop_nothing():
-    found = rides(max_rows=9, max_groups=3).dp.suggest_caps("zone", epsilon=1, largest=8)
-    assert list(found.columns) == COLUMNS
 
 
 def test_the_histogram_is_charged_before_anything_is_counted():

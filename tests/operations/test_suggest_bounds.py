@@ -14,7 +14,7 @@ from support.searching import preview_of
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, UnknownColumnError
 from dpframe.privacy.law import Law
-from dpframe.queries.suggestions import power_ends
+from dpframe.queries.searches import power_ends
 from dpframe.steps.suggest_caps import best_suggestion, expected_error
 
 mpl.use("Agg")
@@ -60,16 +60,6 @@ def test_function_and_accessor_count_values_in_powers_of_two():
             assert found["count"].tolist() == expected.tolist()
             assert list(found.columns) == COLUMNS and found.index.name == "fare"
             assert found.dp.best
-
-
-@pytest.mark.parametrize("query", ["sum", "mean"])
-def test_what_is_suggested_can_be_given_to_the_query(query):
-    frame = trips()
-    found = frame.dp.suggest_bounds("fare", "zone", query=query, epsilon=1, **SMALL)
-    low, high = found.dp.best["bounds"]
-    assert -64 <= low < high == 64  # of 3,000 fares, 150 are beyond
-    released = getattr(frame.dp, query)("fare", "zone", epsilon=9, **found.dp.best)
-    assert dpf.verify(released).columns[0].declared == (low, high)
 
 
 def test_noise_of_all_bounds_is_what_the_planner_says():

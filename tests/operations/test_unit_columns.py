@@ -4,7 +4,6 @@ from html import unescape
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import pytest
 from support.dasking import assert_same, exactly, split
 from support.raising import raises
@@ -88,17 +87,6 @@ def test_every_call_answers_as_for_numbers_of_the_combinations(made, name):
     assert len(found) > 0
 
 
-def test_a_list_of_one_column_is_the_same_as_its_name():
-    ledger = dpf.Ledger(budget=BUDGET)
-    for unit in ("aircraft", ["aircraft"]):
-        frame = flights()
-        frame.dp.declare(privacy_unit=unit, max_rows=2, ledger=ledger)
-        found = frame.dp.count(epsilon=0.1).dp.certificate
-        assert found.privacy_unit.columns == ("aircraft",)
-        assert "k units" not in str(found)
-    assert frame.dp.declaration.unit_columns == ("aircraft",)
-
-
 def test_certificate_and_ledger_say_one_aircraft_in_one_week():
     frame = flights()
     frame.dp.declare(**PUBLIC, privacy_unit=PAIR, max_rows=2, budget=BUDGET)
@@ -123,13 +111,6 @@ def test_the_order_of_the_columns_is_part_of_the_name():
     flights().dp.declare(
         privacy_unit=PAIR[::-1], max_rows=2, ledger=ledger, unit="aircraft in one week"
     )
-
-
-def test_a_schema_goes_with_a_list():
-    schema = pa.DataFrameSchema({"origin": pa.Column(str, pa.Check.isin(ORIGINS))})
-    frame = flights()
-    frame.dp.declare(schema, privacy_unit=PAIR, max_rows=2)
-    assert list(frame.dp.count("origin", epsilon=1).index) == ORIGINS
 
 
 def test_a_diagnosis_names_the_columns_of_rows_without_a_unit():

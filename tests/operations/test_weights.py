@@ -8,15 +8,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.engines.blocks import weigh_integers
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.plan.columns import output_of
 from dpframe.privacy.laws import LAPLACE
-from dpframe.queries.query import OutputSpec
 
 mpl.use("Agg")
 
@@ -93,18 +89,6 @@ def test_missing_weights_can_count_or_leave_rows_out():
         assert found["count"].item() == pytest.approx(w.sum(), rel=1e-6)
         dropped = missing["w"] == "drop"
         assert (found.dp.certificate.query.where == "w == w") == dropped
-
-
-def test_whole_weights_and_truths_are_exact():
-    frame = people(missing={"income": 0.0})
-    w = frame["whole"].clip(0, 9)
-    schema = {"whole": (0, 9), "rich": (0, 1)}
-    rich = frame.assign(rich=frame["income"] > 30)
-    dpf.declare(rich, keys=KEYS, bounds=schema, privacy_unit=dpf.EACH_ROW)
-    found = rich.dp.aggregate(
-        n=dpf.count(weights="whole"), s=dpf.sum("rich", weights="whole"), **EXACT
-    )
-    assert found.iloc[0].tolist() == pytest.approx([w.sum(), (w * rich["rich"]).sum()], abs=1e-5)
 
 
 @pytest.mark.parametrize(("origin", "span"), [(0, 7), (-3, 10), (0, 2**32), (-(2**32), 2**33)])
@@ -258,31 +242,6 @@ def test_certificates_of_the_smallest_totals_can_be_read():
     with pytest.raises(DeclarationError, match="smaller unit"):
         frame.dp.sum("age", bounds=(0, 1e-200), weights="w", epsilon=1)
     assert len(frame.dp.ledger.entries) == 1
-
-
-def test_grids_of_weights_leave_room_for_products():
-    declared = declaration_of(people(), SYSTEM)
-    out = output_of(OutputSpec("income", "mean", "income", weights="w"), declared)
-    assert out.row_weights.grid.upper <= 2**30
-    assert out.grid.upper - out.grid.lower <= 2**33
-
-
-@pytest.mark.parametrize(
-    ("bounds", "mean"),
-    [((0, 100), 20), ((18, 90), 45), ((15, 95), 85), ((-1, 1), 0.0), ((0, 1), 0.05)],
-)
-@pytest.mark.parametrize("noise", [("laplace", 0.0), ("gaussian", 1e-6)])
-def test_a_weighted_mean_is_better_than_two_sums_at_half_the_privacy(bounds, mean, noise):
-    frame, (mechanism, delta) = pd.DataFrame({"x": [mean] * 9_000, "w": [2.0] * 9_000}), noise
-    dpf.declare(frame, bounds={"x": bounds, "w": (0, 5)}, privacy_unit=dpf.EACH_ROW)
-    top, bottom = (
-        frame.dp.plan(one, epsilon=0.5, delta=delta / 2, mechanism=mechanism)
-        .table["std_error"]
-        .item()
-        for one in (dpf.sum("x", weights="w"), dpf.count(weights="w"))
-    )
-    made = frame.dp.mean("x", weights="w", epsilon=1, delta=delta, mechanism=mechanism)
-    assert math.hypot(top, mean * bottom) / 18_000 > 1.38 * made.dp.std_error.iloc[0, 0]
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "box", "correlated"])

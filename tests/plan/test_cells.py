@@ -13,7 +13,6 @@ from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
 from dpframe.plan.tables import table_of
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.queries.edges import Grid
 
 DECLARED = Declaration(
     columns={"count": Column(bounds=(0, 7), integer=True), "tip": Column(bounds=(0.0, 1.0))}
@@ -25,43 +24,6 @@ BY = ["zone", "day"]
 
 def index_of(query, declaration=DECLARED) -> pd.Index:
     return cells_of(query, declaration).index
-
-
-def test_without_groups_there_is_one_cell():
-    cells = cells_of(dpf.count(), DECLARED)
-    assert (cells.size, cells.axes) == (1, ())
-    assert len(cells.index) == 1
-
-
-def test_declared_keys_come_in_declared_order():
-    assert index_of(dpf.count(by="zone")).tolist() == ["B", "A"]
-    product = index_of(dpf.count(by=["day", "zone"]))
-    assert product.tolist() == [(3, "B"), (3, "A"), (1, "B"), (1, "A")]
-    assert list(product.names) == ["day", "zone"]
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        ["C"],
-        {"zone": ["C"]},
-        pd.Index(["C"]),
-        ("C",),
-        np.array(["C"]),
-        pd.Series(["C"]),
-        pd.DataFrame({"zone": ["C"]}),
-    ],
-)
-def test_keys_of_the_call_take_the_place_of_declared_ones(keys):
-    index = index_of(dpf.count(by="zone", keys=keys))
-    assert index.tolist() == ["C"]
-    assert index.name == "zone"
-    assert DECLARED.column("zone").keys.tolist() == ["B", "A"]
-
-
-def test_a_dict_overrides_some_columns_only():
-    index = index_of(dpf.count(by=BY, keys={"day": [2]}))
-    assert index.tolist() == [("B", 2), ("A", 2)]
 
 
 @pytest.mark.parametrize(
@@ -189,28 +151,6 @@ def test_released_rows_are_the_keys_whatever_the_data_hold():
         assert released.dtypes.to_dict() == {"count": np.dtype(np.int64)}
 
 
-def outputs(query, declaration=DECLARED) -> list[tuple]:
-    return [(out.name, out.statistic, out.column) for out in table_of(query, declaration).outputs]
-
-
-def test_tables_name_their_columns():
-    assert outputs(dpf.count()) == outputs(dpf.histogram("x", [0, 1])) == [("count", "count", None)]
-    assert outputs(dpf.sum(["fare", "tip"])) == [("fare", "sum", "fare"), ("tip", "sum", "tip")]
-    parts = {"n": dpf.count(), "a": dpf.sum("fare"), "b": dpf.mean("fare")}
-    expected = [("n", "count", None), ("a", "sum", "fare"), ("b", "mean", "fare")]
-    assert outputs(dpf.aggregate(**parts)) == expected
-
-
-def test_bounds_of_the_call_take_the_place_of_declared_ones():
-    def bounds(query):
-        return [out.values[0][2] for out in table_of(query, DECLARED).outputs]
-
-    assert bounds(dpf.sum("fare")) == [(0, 100)]
-    assert bounds(dpf.sum("fare", bounds=[0, 5])) == [(0, 5)]
-    assert bounds(dpf.sum(["fare", "tip"], bounds=(0, 5))) == [(0, 5), (0, 5)]
-    assert bounds(dpf.mean(["fare", "tip"], bounds={"tip": (0, 3)})) == [(0, 100), (0, 3)]
-
-
 @pytest.mark.parametrize(
     ("query", "error", "message"),
     [
@@ -231,33 +171,6 @@ def test_tables_without_public_facts_are_refused(query, error, message):
     assert message in str(caught.value)
 
 
-def test_grids_follow_what_is_declared():
-    grids = {out.name: out for out in table_of(dpf.sum(["count", "tip"]), DECLARED).outputs}
-    assert grids["count"].grid == Grid(0, 0, 7)
-    assert grids["count"].integer
-    assert grids["tip"].grid == Grid(-32, 0, 2**32, fill=2**31)
-    assert not grids["tip"].integer
-
-
-def test_tables_know_the_private_columns_they_read():
-    unit = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(rows=2))
-    query = dpf.aggregate(
-        by="zone", where="age > 1", n=dpf.count(where="tip < 1"), s=dpf.sum("fare")
-    )
-    assert set(table_of(query, unit).columns) == {"zone", "age", "tip", "fare", "who"}
-    assert table_of(dpf.count(), DECLARED).columns == ()
-
-
-def test_a_condition_of_all_parts_leaves_rows_out_of_the_table():
-    shared = dpf.aggregate(where="b > 0", n=dpf.count(where="a > 0"), m=dpf.count(where="a > 0"))
-    table = table_of(shared, DECLARED)
-    assert table.where.text == "b > 0 and a > 0"
-    assert [out.where for out in table.outputs] == [None, None]
-    mixed = table_of(dpf.aggregate(n=dpf.count(where="a > 0"), m=dpf.count()), DECLARED)
-    assert mixed.where is None
-    assert [out.where and out.where.text for out in mixed.outputs] == ["a > 0", None]
-
-
 def test_rows_are_capped_only_with_a_unit():
     assert table_of(dpf.count(), DECLARED).caps == ROW_CAPS
     unit = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(rows=2))
@@ -275,26 +188,3 @@ def test_a_row_that_nothing_leaves_out_is_always_there():
     assert not table_of(dpf.count(by="zone"), DECLARED).workload.reach.always
     unit = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(rows=1))
     assert not table_of(dpf.count(), unit).workload.reach.always
-
-
-PAIRS = {"a": [1, 2, 2], "b": ["y", "z", "x"]}  # of the product: 0, 4 and 5
-
-
-@pytest.mark.parametrize(
-    ("query", "dimensions", "chosen"),
-    [
-        (dpf.count(), [], None),
-        (dpf.count("zone"), [(2, False)], None),
-        (dpf.histogram("age", [0, 1, 5], "zone"), [(2, False), (2, True)], None),
-        (
-            dpf.histogram("age", [0, 1, 5], ["a", "b"], keys=pd.DataFrame(PAIRS)),
-            [(2, False), (3, False), (2, True)],
-            6,
-        ),
-    ],
-)
-def test_strategies_are_told_where_the_cells_lie(query, dimensions, chosen):
-    work = table_of(query, DECLARED).workload
-    assert [(one.size, one.ordered) for one in work.domain.dimensions] == dimensions
-    assert work.domain.chosen == chosen
-    assert work.cells == table_of(query, DECLARED).cells.size

@@ -39,11 +39,6 @@ def made_for(mechanism, work, allowed):
     return None if made is None else calibrate(made, allowed)
 
 
-def test_an_equal_demand_gets_the_same_plan():
-    again = replace(WORK, domain=Domain((Dimension(4, ordered=False),)))
-    assert made_for("box", WORK, ALLOWED) is made_for("box", again, Fraction(2, 6))
-
-
 def test_every_part_of_a_demand_counts():
     assert set(OTHER) == {field.name for field in fields(WORK)}
     made = made_for("box", WORK, ALLOWED)
@@ -98,13 +93,6 @@ def test_no_fact_is_left_out_where_workloads_are_compared(part):
         assert other != whole and replace(other, **{name: getattr(whole, name)}) == whole
 
 
-def test_known_rows_are_equal_to_themselves_alone():
-    one, other = (replace(WORK, known_rows=PublicRows(np.arange(4), 1.0)) for _ in range(2))
-    assert one == replace(one) and one != other
-    made = [made_for("box", one, ALLOWED) for _ in range(2)]
-    assert made[0] is not made[1]  # arrays are not kept
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_kept_is_what_would_be_made(name):
     units = workload(
@@ -120,15 +108,3 @@ def test_what_is_kept_is_what_would_be_made(name):
                 assert (mine.law, mine.scales) == (theirs.law, theirs.scales)
                 assert (mine.deviations, mine.variance) == (theirs.deviations, theirs.variance)
                 assert mine.predictions == theirs.predictions
-
-
-def test_of_large_plans_the_last_are_kept():
-    def kept(cells, part=1):
-        return made_for("box", replace(WORK, domain=row_of(cells)), ALLOWED / part)
-
-    small = kept(4)
-    made = {part: kept(9_000, part) for part in range(1, 33)}  # more than one request compares
-    assert all(kept(9_000, part) is plan for part, plan in made.items())
-    assert kept(9_000, 33) is kept(9_000, 33)
-    assert kept(9_000, 1) is not made[1]
-    assert kept(4) is small

@@ -131,34 +131,6 @@ def frame():
     return made
 
 
-def test_every_frame_gets_what_it_asked_for(frame, monkeypatch):
-    for law in (Law, *map(type, LAWS.values())):
-        monkeypatch.setattr(
-            law, "draw", lambda _, scales, size, *rest: [np.zeros(size, np.int64) for _ in scales]
-        )
-    asked = {
-        "high": dpf.count(by="g", where="x > 0.7"),
-        "both": dpf.aggregate(by="g", n=dpf.count(), low=dpf.count(where="x < 0.7")),
-        "sums": dpf.sum("x", by="g"),
-        "high again": dpf.sum("x", by="g", where="x > 0.7"),
-    }
-    for mechanism in ("laplace", "gaussian", "box", "correlated"):
-        found = frame.dp.release(asked, epsilon=1, delta=1e-6, mechanism=mechanism)
-        assert found["high"].to_numpy().ravel() == pytest.approx([3, 0, 0])
-        assert found["both"].to_numpy()[:, :2].T.tolist() == [
-            pytest.approx([3, 2, 0]),
-            pytest.approx([0, 2, 0]),
-        ]
-        assert found["sums"].to_numpy()[:, 0] == pytest.approx([6, -0.5, 0])
-        assert found["high again"].to_numpy()[:, 0] == pytest.approx([6, 0, 0])
-        for name, part in found.items():
-            certificate = dpf.verify(part)
-            assert certificate.query.name == name
-            assert list(part.columns) == [column.name for column in certificate.columns]
-            width = part.dp.interval()
-            assert len(width.columns) == 2 * len(part.columns)
-
-
 def test_rows_are_kept_once_for_tables_of_the_same_groups_and_caps(monkeypatch):
     calls = []
     monkeypatch.setattr(

@@ -31,19 +31,3 @@ def test_scales_are_those_of_blocks_that_are_read_or_drawn_with_them(mechanism):
         assert all(read(certificate).intersection(group) for group in groups)
         assert min(scales.values()) > 0
         assert released.dp.interval().notna().all(axis=None)
-
-
-def test_certificates_of_many_tables_are_as_long_as_those_of_few():
-    few, many = (tables("gaussian", number) for number in (3, 40))
-    lengths = [
-        {len(one.dp.certificate.mechanism.scales) for one in t.values()} for t in (few, many)
-    ]
-    assert lengths == [{3}, {3}]  # a count, and the sum and the rows of the mean
-
-
-def test_blocks_that_tables_share_have_one_scale():
-    first, *others = (one.dp.certificate.mechanism.scales for one in tables("gaussian").values())
-    for other in others:
-        shared = first.keys() & other.keys()
-        assert len(shared) == 2  # those of the mean
-        assert all(first[block] == other[block] for block in shared)

@@ -46,10 +46,6 @@ def scales(made):
     return [scale for part in parts_of(made) for scale in part.scales]
 
 
-def first_error(made):
-    return made.predictions(made.tables[0])[0].std_error
-
-
 def cost_of(made, factor=1):
     """What the plan's own scales, times a factor, let a neighbor move, exactly."""
     if law_of(made) is STAIRCASE:  # scales are D + b
@@ -73,42 +69,6 @@ def variance(made):
 def charge(declaration, made):
     entry = Entry(uuid4().hex, "now", "what", made.mechanism, made.spend, made.loss)
     declaration.ledger.charge(entry)
-
-
-def test_a_count_under_epsilon_gets_laplace_noise():
-    made = plan(dpf.count(), epsilon=1, delta=1e-6)
-    assert made.mechanism == "laplace"
-    (prediction,) = made.predictions(made.tables[None])
-    # the discrete Laplace of scale 1: 1.357, where a continuous one has 1.414
-    assert prediction.std_error == pytest.approx(1 / (math.sqrt(2) * math.sinh(0.5)), rel=1e-12)
-    assert made.loss == PrivacyLoss(epsilon=Fraction(1))
-
-
-def test_a_small_share_of_a_budget_gets_gaussian_noise():
-    made = plan(dpf.count(), declaration=declared(Budget(1, 1e-6)), share=0.01)
-    assert made.mechanism == "gaussian"
-    (prediction,) = made.predictions(made.tables[None])
-    assert prediction.std_error == pytest.approx(math.hypot(42.70284, math.sqrt(1 / 12)), rel=1e-6)
-    assert made.loss.mu_squared == Fraction(gaussian_mu(1, 8e-7)) ** 2 / 100
-    pure = plan(dpf.count(), "laplace", declared(Budget(1, 1e-6)), share=0.01)
-    ratio = pure.predictions(pure.tables[None])[0].std_error / prediction.std_error
-    assert ratio == pytest.approx(141.42 / 42.70, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("queries", "expected"), [(1, "laplace"), (8, "laplace"), (9, "gaussian"), (100, "gaussian")]
-)
-def test_the_mechanism_changes_where_its_error_does(queries, expected):
-    # k counts of other groups share the budget: b = k sqrt(2) against 4.2247 sqrt(k), equal at 8.9
-    edges = [1 + k / 10 for k in range(20)]  # so many cells that sums of signs gain nothing
-    several = {n: dpf.histogram("x", bins=[-2, n / 100, *edges, 3]) for n in range(queries)}
-    made = plan(several, epsilon=1, delta=1e-6)
-    assert made.mechanism == expected
-    errors = {
-        name: first_error(plan(several, name, epsilon=1, delta=1e-6))
-        for name in ("gaussian", "laplace")
-    }
-    assert errors[expected] == min(errors.values())
 
 
 SHARING = ("gaussian", "correlated", "laplace", "box")
@@ -234,20 +194,6 @@ def test_auto_compares_all_noise_whatever_shares_were_spent_on(first, share):
     assert made.mechanism == freely
 
 
-def test_after_a_box_shares_are_of_whatever_pure_noise_is_best():
-    declaration = declared(Budget(1, 1e-6))
-    several = dpf.aggregate(n=dpf.count(), s=dpf.sum("k"), t=dpf.sum("x"))
-    first = plan(several, "auto", declaration, share=0.5)
-    assert first.mechanism == "box"
-    charge(declaration, first)
-    assert plan(dpf.count(), "auto", declaration, share=0.25).mechanism == "laplace"
-    charge(declaration, plan(dpf.count(), "auto", declaration, share=0.25))
-    last = plan(several, "auto", declaration, share=0.25)
-    assert last.mechanism == "box"
-    charge(declaration, last)
-    assert declaration.ledger.status().spent.epsilon == 1  # shares of both add up
-
-
 @pytest.mark.parametrize(
     ("mechanism", "query", "spend", "way"),
     [
@@ -336,13 +282,6 @@ def test_what_cannot_be_planned_says_why(mechanism, spend, message):
         plan(dpf.count(), mechanism, **spend)
 
 
-def test_epsilon_zero_is_enough_for_gaussian_noise():
-    made = plan(dpf.count(), epsilon=0, delta=1e-3)
-    assert made.mechanism == "gaussian"
-    # delta = erf(mu / sqrt(8))
-    assert math.erf(math.sqrt(float(cost_of(made)) / 8)) <= 1e-3
-
-
 def test_what_no_neighbor_moves_costs_nothing_and_gets_no_noise():
     declaration = declared(neighboring="replace")
     made = plan({"n": dpf.count(), "s": dpf.sum("x", by="g")}, "auto", declaration, epsilon=1)
@@ -365,14 +304,6 @@ def test_caps_that_no_noise_can_hide_are_refused(caps):
 def test_a_unit_needs_a_cap_that_bounds_its_rows():
     with raises(DeclarationError, "needs a cap", parameter="max_rows", label="u"):
         plan(dpf.count(), declaration=declared(privacy_unit=("u",), caps=Caps(None, 3)), epsilon=1)
-
-
-def test_a_plan_names_the_private_columns_it_reads():
-    declaration = declared(privacy_unit=("u",), caps=Caps(3))
-    query = dpf.aggregate(by="g", n=dpf.count(where="a > 0"), s=dpf.sum("x"), where="b == 1")
-    made = plan({"one": query, "two": dpf.mean("k")}, "auto", declaration, epsilon=1)
-    columns = {label for table in made.designs for label in table.columns}
-    assert columns == {"g", "x", "a", "b", "u", "k"}
 
 
 def test_the_choice_is_among_what_the_budget_allows():
@@ -410,13 +341,3 @@ def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced):
             (sigma,) = scales(plan(query, "gaussian", declaration, mu=1))
             low, high = (scale * k * end for end in ends)
             assert low <= Fraction(sigma) ** 2 <= high * (1 + Fraction(1, 10**9))
-
-
-def test_counts_with_a_unit_of_their_own_stay_apart():
-    declaration = Declaration(
-        {key: Column(keys=pd.Index([0, 1], name=key)) for key in "gh"},
-        privacy_unit=("u",),
-        caps=Caps(1),
-    )
-    made = plan({key: dpf.count(by=key) for key in "gh"}, "auto", declaration, epsilon=1)
-    assert not any(part.is_over_cells for part in parts_of(made))

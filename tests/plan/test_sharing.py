@@ -100,23 +100,6 @@ def test_no_query_errs_more_than_in_a_call_of_its_own(seed):
         assert max(mine / theirs for mine, theirs in pairs) <= 1.002
 
 
-def test_a_count_and_a_mean_are_not_lost_beside_a_median():
-    """Means in 0 to 20,000 were known to +-24,000; now each query has half of the amount."""
-    frame = declared(1)
-    frame.dp.declare(
-        keys={"w": list("abcdef")},
-        bounds={"x": (0, 20_000), "l": (0, 40)},
-        privacy_unit=dpf.EACH_ROW,
-    )
-    one = dpf.aggregate("w", n=dpf.count(), x=dpf.mean("x"))
-    both = {"a": one, "m": dpf.quantile("l", 0.5)}
-    shown = frame.dp.plan(both, epsilon=1, rows=60).table["std_error"]
-    halves = [
-        frame.dp.plan(query, epsilon=0.5, rows=60).table["std_error"] for query in both.values()
-    ]
-    assert shown.to_numpy() == pytest.approx(np.concatenate(halves), rel=1e-9)
-
-
 def test_a_correlation_with_its_mirror_costs_one():
     frame = pd.DataFrame({"x": [0.1], "y": [0.2]})
     frame.dp.declare(bounds={"x": (-1, 1), "y": (-1, 3)}, privacy_unit=dpf.EACH_ROW)

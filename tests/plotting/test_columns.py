@@ -1,7 +1,5 @@
 """Figures of several columns, of quotients and percentages, and of odd tables and numbers."""
 
-import inspect
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -11,17 +9,11 @@ from support.pictures import caption, drawn, entries, heights, labels, segments,
 from support.quotients import quotients_of
 
 import dpframe as dpf
-from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.errors import QueryError
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 from support.raising import raises
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def several(epsilon=1, **parts):
@@ -96,12 +88,6 @@ def test_axes_are_as_many_as_panels():
     for other in (7, "ax"):
         with raises(QueryError, "1 matplotlib axes", parameter="ax"):
             made.dp.plot(column="dear", ax=other)
-
-
-@pytest.mark.parametrize("column", [[], ["trips", "zone"], [["trips"]]])
-def test_lists_of_columns_hold_released_ones(column):
-    with raises((QueryError, UnknownColumnError), parameter="column"):
-        several().dp.plot(column=column)
 
 
 @pytest.mark.parametrize("option", ["percent", "subplots", "panels", "legend"])
@@ -193,14 +179,6 @@ def test_a_release_without_rows_says_so(kind):
     assert axes.get_ylabel() == ("units" if kind != "barh" else "word")
 
 
-@pytest.mark.parametrize("kind", ["barh", "line"])
-@pytest.mark.parametrize("values", [[10**15, -(10**15), 0], [0, 0, 0], [2**62, 1, 0]])
-def test_huge_equal_and_negative_numbers_are_drawn(kind, values):
-    made = trips().dp.count("zone", keys=list("CAB"), epsilon=1)
-    axes = recertified(made.assign(count=values), made).dp.plot(kind=kind)
-    drawn(axes)
-
-
 @pytest.mark.parametrize("bound", [1e100, 1e-100])
 @pytest.mark.parametrize("kind", ["bar", "line"])
 def test_the_size_of_numbers_does_not_matter(bound, kind):
@@ -219,19 +197,3 @@ def test_bars_below_zero_have_a_line_at_zero():
     assert [0, 0] in [[*line.get_ydata()] for line in below.dp.plot(column="trips").lines]
     above = recertified(made.assign(trips=[5, 3, 1]), made)
     assert [0, 0] not in [[*line.get_ydata()] for line in above.dp.plot(column="trips").lines]
-
-
-def test_a_few_bars_are_not_wide():
-    made = trips().dp.count("zone", keys=["A"], epsilon=1)
-    axes = made.dp.plot()
-    low, high = axes.get_xlim()
-    (bar,) = axes.containers[0]
-    assert bar.get_width() < (high - low) / 2
-
-
-def test_the_method_has_the_keywords_of_the_function():
-    function, method = (
-        inspect.signature(one).parameters for one in (dpf.plot, dpf.DPAccessor.plot)
-    )
-    assert [*function][1:] == [*method][1:]
-    assert all(function[name].default == method[name].default for name in [*function][1:])

@@ -18,13 +18,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb, to_rgba
 from support.raising import raises
 
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 # of Machado, Oliveira and Fernandes (2009), for linear red, green and blue, at full severity
 DEUTERANOPIA = [
     [0.367322, 0.860646, -0.227968],
@@ -110,11 +103,6 @@ def test_legends_of_panels_cover_nothing():
     assert not any(box.overlaps(panel.get_window_extent()) for panel in panels)
 
 
-def test_a_legend_can_be_left_out():
-    assert legends(by_zone_and_day().dp.plot(legend=False)) == []
-    assert legends(by_zone_and_day(zone=["A"]).dp.plot()) == []
-
-
 @pytest.mark.parametrize("kind", ["bar", "line", "points"])
 def test_colors_are_those_given(kind):
     def colors(**given):
@@ -137,19 +125,6 @@ def test_what_is_no_color_is_refused(color):
     with raises(QueryError, "matplotlib", parameter="color"):
         by_zone_and_day().dp.plot(color=color)
     assert plt.get_fignums() == []
-
-
-def test_size_and_title_work_as_in_pandas():
-    axes = by_zone_and_day().dp.plot(figsize=(9, 3), title="A & B")
-    assert axes.figure.get_size_inches().tolist() == [9, 3]
-    assert axes.figure.get_suptitle() == "A & B"
-    ax = plt.subplots()[1]
-    by_zone_and_day().dp.plot(ax=ax, figsize=(5, 4), title="C")
-    assert ax.get_title() == "C"
-    assert ax.figure.get_size_inches().tolist() == [5, 4]
-    size = plt.figure(figsize=(3, 2)).add_subplot()
-    by_zone_and_day().dp.plot(ax=size)
-    assert size.figure.get_size_inches().tolist() == [3, 2]
 
 
 def captions(axes):
@@ -260,14 +235,6 @@ def test_axes_with_ticks_of_their_own_keep_the_scale_of_values(kind, scale):
     drawn(ax)
     assert values.get_scale() == scale
     assert len(captions(ax)) == 1
-
-
-def test_figures_can_have_figures_inside():
-    inside = plt.figure(layout="constrained").subfigures(1, 2)[1]
-    ax = inside.subplots()
-    by_zone_and_day().dp.plot(ax=ax, title="inside", figsize=(7, 3))
-    drawn(ax)
-    assert inside.figure.get_size_inches().tolist() == [7, 3]
 
 
 @pytest.mark.parametrize("kind", ["bar", "line", "points"])

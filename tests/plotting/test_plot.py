@@ -13,7 +13,6 @@ from support.pictures import (
     ends_of_bands,
     entries,
     heights,
-    ink,
     labels,
     legends,
     segments,
@@ -27,12 +26,6 @@ from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownCo
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 from support.raising import raises
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def test_there_is_one_bar_per_group():
@@ -229,14 +222,6 @@ def test_keys_that_are_no_bins_are_bars(keys):
     assert heights(dpf.plot(made)) == [made["count"].tolist()]
     with raises(QueryError, "'key'", parameter="kind", value="histogram"):
         dpf.plot(made, kind="histogram")
-
-
-@pytest.mark.parametrize("kind", ["bar", "histogram", "forest"])
-def test_figures_are_not_blank(kind):
-    made = trips().dp.histogram("fare", [0, 20, 40, 60], "paid", keys=[True, False], epsilon=1)
-    axes = dpf.plot(denoised(made, count=range(6)), kind=kind)
-    blank = plt.subplots(layout="constrained")[1]
-    assert ink(axes) > ink(blank) + 2000
 
 
 def test_combinations_that_are_not_there_leave_gaps():

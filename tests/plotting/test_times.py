@@ -16,13 +16,6 @@ from matplotlib import dates  # the backend comes first
 from matplotlib import pyplot as plt
 from support.raising import raises
 
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 DAYS = list(pd.date_range("2021-03-01", periods=6, freq="D"))
 
 
@@ -163,14 +156,6 @@ def test_released_durations_are_in_a_unit_that_fits():
     axes = made.dp.plot()
     assert heights(axes) == [pytest.approx([made["wait"].item().total_seconds() / 60])]
     assert axes.get_ylabel() == "wait (minutes)"
-
-
-def test_one_time_is_a_bar():
-    made = visits().dp.count("day", keys=DAYS[:1], epsilon=1)
-    axes = made.dp.plot()
-    assert heights(axes) == [made["count"].tolist()]
-    assert is_time(axes.xaxis)
-    drawn(axes)
 
 
 @pytest.mark.parametrize("end", ["0001-01-01", "9999-12-31"])  # such as of what has no end yet

@@ -1,8 +1,5 @@
 """Margins, as they are asked for: which tables, what is refused, and why."""
 
-import copy
-import pickle
-
 import pandas as pd
 import pytest
 from support.raising import raises
@@ -14,20 +11,6 @@ from dpframe.queries.tasks import BinAxis, KeyAxis
 COLUMNS = ["sex", "age", "region"]
 CUT = dpf.cut("age", [0, 18, 99])
 IN_BINS = ["sex", CUT, "region"]
-
-
-def test_all_sets_of_columns_are_listed_with_the_smallest_first():
-    assert dpf.margins(COLUMNS).tables == (
-        (),
-        ("sex",),
-        ("age",),
-        ("region",),
-        ("sex", "age"),
-        ("sex", "region"),
-        ("age", "region"),
-    )
-    assert len(dpf.margins(COLUMNS, 3).tables) == 8
-    assert dpf.margins(["sex"]).tables == ((), ("sex",))
 
 
 def test_a_tuple_is_a_set_or_one_label_where_ways_is_given():
@@ -114,47 +97,6 @@ def test_a_misspelled_keyword_is_answered():
         dpf.margins(COLUMNS, max_row=3)
 
 
-def test_weights_are_by_columns_in_any_order():
-    query = dpf.margins(COLUMNS, weights={("region", "sex"): 4, "age": 2, (): 0.5})
-    assert dict(zip(query.tables, query.margin_weights, strict=True)) == {
-        (): 0.5,
-        ("sex",): 1,
-        ("age",): 2,
-        ("region",): 1,
-        ("sex", "age"): 1,
-        ("sex", "region"): 4,
-        ("age", "region"): 1,
-    }
-    assert dpf.margins(COLUMNS).margin_weights == ()
-
-
-@pytest.mark.parametrize(
-    "copied",
-    [copy.copy, copy.deepcopy, lambda query: pickle.loads(pickle.dumps(query))],  # noqa: S301
-)
-def test_queries_of_several_outputs_can_be_copied(copied):
-    query = dpf.margins(IN_BINS, other={"sex": "x"}, n=dpf.count())
-    assert len(query.margins) == 7  # what was computed from a query is not copied
-    other = copied(query)
-    assert (other.words, other.tables) == (query.words, query.tables)
-    assert other.cuts["age"].bins.equals(CUT.bins) and dict(other.other) == {"sex": "x"}
-    plain = copied(dpf.aggregate("sex", n=dpf.count(), keys={"sex": [1, 2]}))
-    assert plain.words == "n: count by sex" and plain.keys == {"sex": [1, 2]}
-
-
-def test_outputs_are_counts_unless_they_are_named():
-    assert [asked.name for asked in dpf.margins(COLUMNS).outputs] == ["count"]
-    query = dpf.margins(
-        COLUMNS, where="age > 3", n=dpf.count(), pay=dpf.mean("pay"), late=dpf.rate("pay > 3")
-    )
-    assert [asked.name for asked in query.outputs] == ["n", "pay", "late"]
-    assert {part.condition.text for part in query.margins.values()} == {"age > 3"}
-    assert query.words == (
-        "n: count, pay: mean of pay, late: rate of pay > 3 in 7 margins by sex, age, region where "
-        "age > 3"
-    )
-
-
 def test_the_groups_of_a_column_are_bins_or_keys_with_one_for_the_rest():
     query = dpf.margins(IN_BINS, other={"region": "z"})
     assert isinstance(query.axis("age", None), BinAxis)
@@ -175,13 +117,3 @@ def test_the_key_for_the_rest_is_none_of_the_others(keys, rest):
     frame = pd.DataFrame({"region": keys})
     with raises(QueryError, "equals a key", parameter="other", label="region"):
         frame.dp.margins(["region"], other=rest, keys={"region": keys}, epsilon=1)
-
-
-def test_one_key_for_the_rest_of_all_columns_leaves_out_those_with_bins():
-    query = dpf.margins(IN_BINS, other="rest")
-    assert dict(query.other) == {"sex": "rest", "region": "rest"}
-    axis = query.axis("sex", pd.CategoricalIndex(["m", "f"], name="sex"))
-    assert list(axis.keys) == ["m", "f", "rest"]
-    numbers = dpf.margins(["year"], other=0).axis("year", pd.Index([2020, 2021], name="year"))
-    assert numbers.keys.dtype == "int64"
-    assert list(numbers.keys) == [2020, 2021, 0]

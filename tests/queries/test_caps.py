@@ -12,7 +12,6 @@ from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 
-CAPS = {"max_rows": 7, "max_groups": 5, "max_rows_per_group": 4}
 NEARLY_EXACT = {"epsilon": 1e7, "mechanism": "laplace"}
 KINDS = {
     "count": lambda **caps: dpf.count("zone", **caps),
@@ -49,21 +48,6 @@ def test_a_query_with_caps_is_one_on_a_frame_declared_with_them(name, own):
     assert released.dp.certificate.privacy_unit == expected.dp.certificate.privacy_unit
 
 
-def test_the_accessor_takes_caps_as_the_functions_do():
-    frame = made()
-    kept = [
-        frame.dp.count("zone", **CAPS, **NEARLY_EXACT),
-        frame.dp.sum("fare", "zone", **CAPS, **NEARLY_EXACT),
-        frame.dp.mean("fare", "zone", **CAPS, **NEARLY_EXACT),
-        frame.dp.histogram("fare", [0, 9], "zone", **CAPS, **NEARLY_EXACT),
-        frame.dp.aggregate("zone", n=dpf.count(), **CAPS, **NEARLY_EXACT),
-    ]
-    for released in kept:
-        assert vars(released.dp.certificate.privacy_unit.caps) == CAPS
-    units = frame.dp.units("zone", max_groups=2, **NEARLY_EXACT)
-    assert units.dp.certificate.privacy_unit.caps.max_groups == 2
-
-
 def test_caps_drop_rows_in_their_query_alone():
     released = made().dp.release(
         {"one": dpf.count("zone", max_rows_per_group=1), "all": dpf.count("zone")}, **NEARLY_EXACT
@@ -92,11 +76,6 @@ def test_queries_are_measured_as_one_where_their_caps_are_equal():
     tables = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace").tables
     one = {name: table.measured for name, table in tables.items()}
     assert one["declared"] == one["repeated"] != one["own"] == one["own, too"]
-
-
-def test_the_words_name_the_caps():
-    words = dpf.count("zone", where="fare > 1", max_rows=2, max_rows_per_group=1).words
-    assert words == "count by zone, max_rows=2, max_rows_per_group=1 where fare > 1"
 
 
 @pytest.mark.parametrize("unit", [None, dpf.EACH_ROW])

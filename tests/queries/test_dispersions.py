@@ -20,7 +20,6 @@ plt = pytest.importorskip("matplotlib.pyplot")
 
 ZONES = ["A", "B", "C"]
 EXACT = {"epsilon": 1e9}
-MECHANISMS = ["laplace", "gaussian", "box", "correlated"]
 
 
 def trips(**facts):
@@ -44,15 +43,6 @@ def test_they_are_those_of_the_population(mechanism):
     assert std["fare"].tolist()[:2] == pytest.approx(fares.std(ddof=0), abs=1e-3)
     assert 0 <= var.loc["C", "fare"] <= 900
     assert 0 <= std.loc["C", "fare"] <= 30
-
-
-def test_conditions_caps_and_bounds_of_the_call_hold():
-    frame = trips(privacy_unit="seats", max_rows=500)
-    some = frame.dp.var("fare", where="late", bounds=(0, 40), **EXACT)
-    fares = frame.loc[frame["late"], "fare"].clip(0, 40)
-    assert some["fare"].item() == pytest.approx(fares.var(ddof=0), abs=1e-2)
-    one = frame.dp.std("fare", max_rows=1, **EXACT)
-    assert one.dp.certificate.privacy_unit.caps.max_rows == 1
 
 
 def planned(query, mechanism, frame=None):
@@ -80,56 +70,6 @@ def test_mean_sum_and_count_of_the_column_are_read_off_the_same_integers():
     assert made["n"].tolist() == [200, 100, 0]
     assert made["n"].dtype == np.int64
     assert (made["s"] ** 2).tolist() == pytest.approx(made["v"])
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_several_columns_have_variances_together(mechanism):
-    query = dpf.aggregate("zone", n=dpf.count(), f=dpf.var("fare"), s=dpf.std("seats"))
-    frame = trips()
-    made = frame.dp.release(query, epsilon=1e9, delta=1e-6, mechanism=mechanism)
-    seats = frame.groupby("zone")["seats"].std(ddof=0)
-    assert made["s"].tolist()[:2] == pytest.approx(seats, abs=0.05)
-    noisy = frame.dp.release(query, epsilon=0.1, delta=1e-6, mechanism=mechanism)
-    assert noisy["f"].dropna().between(0, 900).all()
-    assert noisy["s"].dropna().between(0, 3).all()
-    assert noisy.dp.interval().notna().all(axis=None)
-
-
-def test_previews_say_what_to_divide_by_the_rows():
-    frame = trips()
-    query = dpf.aggregate("zone", v=dpf.var("fare"), s=dpf.std("fare"))
-    table = frame.dp.plan(query, epsilon=1, mechanism="laplace").table
-    assert table["per"].tolist() == ["1 / rows"] * 2
-    assert table["sigma"].isna().all()
-    # at the ends of the bounds, in squared widths
-    assert table.loc["v", "std_error"] == pytest.approx(3600 * 2**0.5, rel=1e-6)
-    assert table.loc["s", "std_error"] == pytest.approx(120 * 2**0.5, rel=1e-6)
-    released = frame.dp.release(query, epsilon=1, mechanism="laplace")
-    assert (released.dp.std_error["v"] <= 900 * (1 + 1e-12)).all()
-    cell = frame.dp.plan(query, epsilon=1, mechanism="laplace", rows=100).table
-    assert cell["std_error"].tolist() == pytest.approx(table["std_error"] / 100)
-
-
-@pytest.mark.parametrize("make", [dpf.var, dpf.std])
-def test_certificates_files_and_schemas_know_them(make, tmp_path):
-    made = trips().dp.release(make("fare", "zone", where="late"), epsilon=1)
-    certificate = dpf.verify(made)
-    (column,) = certificate.columns
-    (values,) = column.columns
-    assert (column.kind, values.label, values.bounds) == (make.__name__, "fare", (0, 60))
-    assert (column.integer, column.noise, column.std_error) == (False, None, None)
-    assert {*column.features} == {"rows", "y", "squares"}
-    assert f"{make.__name__} of fare, bounds 0 to 60" in repr(certificate)
-    assert f"{make.__name__} of fare" in certificate._repr_html_()
-    assert "zone where late" in certificate.query.words
-    made.dp.write_csv(tmp_path / "made.csv")
-    back = dpf.read_csv(tmp_path / "made.csv")
-    assert dpf.verify(back) == certificate
-    pd.testing.assert_frame_equal(dpf.interval(back), dpf.interval(made))
-    schema = dpf.schema(made)
-    schema.validate(made)
-    with pytest.raises(Exception, match="in_range"):
-        schema.validate(made + 2000)
 
 
 def test_they_are_drawn_and_combined():

@@ -8,7 +8,6 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.errors import QueryError
 
-BINS = [0, 1, 2]
 KEYS = pd.DataFrame({"zone": ["A"], "day": [1]})
 TAKEN = {
     "a count in an aggregate": lambda: dpf.aggregate("zone", zone=dpf.count()),
@@ -22,26 +21,6 @@ TAKEN = {
     "a mean of keys": lambda: dpf.mean("day", by="day"),
     "a label that is equal": lambda: dpf.sum(1.0, by=1),
 }
-
-
-OF_BINS = {
-    "a histogram in groups": lambda: dpf.histogram("fare", BINS, by="count"),
-    "bins": lambda: dpf.histogram("count", BINS),
-    "ranges": lambda: dpf.ranges("count", BINS),
-}
-
-
-@pytest.mark.parametrize("name", OF_BINS)
-def test_names_of_numbers_of_rows_in_bins_cannot_be_given(name):
-    with raises(QueryError, "'count'", parameter="by", label="count"):
-        OF_BINS[name]()
-
-
-@pytest.mark.parametrize("search", [dpf.units, dpf.discover])
-def test_no_aggregate_is_the_way_out_for_units(search):
-    with raises(QueryError, "rename the column", parameter="by") as caught:
-        search("units")
-    assert "aggregate" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", TAKEN)

@@ -49,24 +49,6 @@ def test_rows_are_met_or_not_where_all_columns_hold_something(text):
 
 
 @pytest.mark.parametrize("text", CONDITIONS)
-def test_a_condition_that_needs_its_columns_is_left_as_it_is(text):
-    condition = Condition.parse(text)
-    there = FRAME[list(condition.columns)].notna().all(axis=1).to_numpy()
-    never_without = not (keep(condition, FRAME) & ~there).any()
-    if met(condition) == condition:
-        assert never_without
-    elif "**" not in text:  # powers are taken for conditions that may hold
-        assert not never_without
-
-
-@pytest.mark.parametrize("text", CONDITIONS)
-def test_the_texts_are_read_as_what_they_say(text):
-    for made in (met(Condition.parse(text)), present(Condition.parse(text))):
-        if made is not None:
-            assert keep(Condition.parse(made.text), FRAME).tolist() == keep(made, FRAME).tolist()
-
-
-@pytest.mark.parametrize("text", CONDITIONS)
 def test_what_is_sure_holds_whatever_the_missing_values_are(text):
     """Compared with all ways to fill the missing values of a row."""
     condition = Condition.parse(text)

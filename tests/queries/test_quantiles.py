@@ -14,20 +14,6 @@ from dpframe.queries.binned import check_selectable
 
 
 @pytest.mark.parametrize(
-    ("q", "wanted"),
-    [
-        (0.5, [Fraction(1, 2)]),
-        ([0.1, 0.25], [Fraction(1, 10), Fraction(1, 4)]),
-        ((Fraction(1, 3), 2 / 3), [Fraction(1, 3), Fraction(2, 3)]),
-        (np.array([0.2, 0.4]), [Fraction(1, 5), Fraction(2, 5)]),
-        (np.float64(0.999999), [Fraction(999_999, 10**6)]),
-    ],
-)
-def test_quantiles_are_exact_fractions(q, wanted):
-    assert dpf.quantile("fare", q).quantiles == tuple(wanted)
-
-
-@pytest.mark.parametrize(
     "q",
     [
         0,
@@ -107,14 +93,6 @@ def test_columns_and_groups_must_not_be_mixed_up():
         dpf.quantile(["fare"], 0.5)
     with raises(QueryError, "not among columns", parameter="bounds", label="tip"):
         dpf.quantile("fare", 0.5, bounds={"tip": (0, 1)})
-
-
-def test_a_query_says_what_is_asked():
-    query = dpf.quantile("fare", [0.25, 0.5], by="zone", where="tip > 0", bins=100, max_rows=3)
-    assert query.words == (
-        "quantiles 0.25, 0.5 of fare in 100 bins by zone, max_rows=3 where tip > 0"
-    )
-    assert tuple(query.labels) == ("zone", "fare", "tip")
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "select"])

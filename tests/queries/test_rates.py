@@ -4,7 +4,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from support.plans import parts_of
 from support.raising import raises
 from support.randomness import SYSTEM
 
@@ -49,11 +48,6 @@ def test_what_is_missing_is_neither_met_nor_not():
     assert (rates[0] + rates[1]).tolist()[:2] == pytest.approx([1, 1], abs=1e-3)
 
 
-def test_conditions_of_the_query_leave_rows_out():
-    found = flights().dp.rate(LATE, where="zone == 'B' or not delay == delay", **EXACT)
-    assert found["rate"].tolist() == pytest.approx([0.4], abs=1e-3)
-
-
 def scales(query, mechanism, **spend):
     plan = plan_release(
         declaration_of(flights(), SYSTEM), {None: query}, Spend.of(**spend), mechanism
@@ -83,47 +77,6 @@ def test_counts_of_the_same_condition_are_read_off_the_same_integers(mechanism):
     made = frame.dp.release(both, **EXACT)
     assert made["late"].dtype == np.int64
     assert made["late"].tolist() == [30, 4, 0]
-
-
-def test_queries_of_one_release_share_them_too():
-    declaration = declaration_of(flights(), SYSTEM)
-    queries = {"late": dpf.count("zone", where=LATE), "r": dpf.rate(LATE, "zone")}
-    plan = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace")
-    (measured,) = parts_of(plan)
-    assert len(measured.scales) == 2
-
-
-def test_other_rows_are_measured_apart():
-    query = dpf.aggregate("zone", n=dpf.count(where="to == 'X'"), r=dpf.rate(LATE))
-    assert len(scales(query, "gaussian", epsilon=1, delta=1e-6)) == 3
-    made = flights().dp.release(query, **EXACT)
-    assert made["n"].tolist() == [90, 10, 0]
-
-
-def test_previews_say_what_to_divide_by_the_rows():
-    frame = flights()
-    table = frame.dp.plan(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace").table
-    assert table["per"].item() == "1 / rows"
-    made = frame.dp.rate(LATE, "zone", epsilon=1, mechanism="laplace")
-    assert (made.dp.std_error["rate"] <= max(1, table["std_error"].item())).all()
-    cell = frame.dp.plan(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace", rows=1000).table
-    assert cell["std_error"].item() == pytest.approx(table["std_error"].item() / 1000)
-
-
-def test_certificates_say_what_was_asked(tmp_path):
-    made = flights().dp.rate(LATE, "zone", where="to == 'X'", epsilon=1)
-    certificate = dpf.verify(made)
-    assert certificate.query.words == "rate of delay > 15 by zone where to == 'X'"
-    (column,) = certificate.columns
-    assert (column.name, column.kind, column.condition) == ("rate", "rate", LATE)
-    assert (column.columns, column.integer, column.noise) == ((), False, None)
-    assert {*column.features} == {"rows", "y"}
-    assert "rate of delay > 15, standard error" in repr(certificate)
-    assert "rate of delay &gt; 15" in certificate._repr_html_()
-    made.dp.write_csv(tmp_path / "rates.csv")
-    back = dpf.read_csv(tmp_path / "rates.csv")
-    assert dpf.verify(back) == certificate
-    pd.testing.assert_frame_equal(dpf.interval(back), dpf.interval(made))
 
 
 def test_schemas_know_the_range():

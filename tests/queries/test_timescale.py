@@ -1,6 +1,6 @@
 """Bounded columns of times: counted in whole ticks, released as times, the same in every dtype."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -18,10 +18,8 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import check_bounds
 from dpframe.engines import engine_for
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import table_of
-from dpframe.privacy.amounts import Spend
-from dpframe.queries.edges import Grid, edges_of, microseconds, ticks_of
+from dpframe.queries.edges import microseconds, ticks_of
 
 MAY, JUNE = pd.Timestamp("2021-05-01"), pd.Timestamp("2021-06-01")
 HOUR, DAY = pd.Timedelta("1h"), pd.Timedelta("1D")
@@ -165,21 +163,6 @@ def test_durations_may_be_longer_than_nanoseconds_reach():
     assert (found * 16, grid.upper * 16) == (86_400, 400_000 * 86_400)
 
 
-def test_noise_is_that_of_whole_numbers_with_the_range_of_the_bounds():
-    facts = {"t": Column(bounds=(MAY, MAY + 50 * DAY)), "n": Column(bounds=(0, 4_320_000))}
-    plans, scales = {}, {}
-    for label, about in facts.items():
-        declaration = Declaration({label: about})
-        whole = Declaration({label: Column(about.bounds, integer=True)})
-        asked = {None: dpf.sum(label)}
-        declared = whole if label == "n" else declaration
-        plan = plan_release(declared, asked, Spend.of(epsilon=1))
-        plans[label] = plan.tables[None]
-        scales[label] = plan.of(plans[label]).scales
-    assert scales["t"] == scales["n"]
-    assert plans["t"].outputs[0].step == 1  # second
-
-
 @pytest.mark.full
 def test_intervals_hold_what_was_measured_as_often_as_they_say():
     frame = frame_of(days_of_may(), bounds={"t": (MAY, JUNE)})
@@ -227,28 +210,6 @@ def test_combinations_are_in_seconds():
     assert sums.dp.combine({0: 1}).loc[0, "estimate"] == pytest.approx(4 * 86_400, abs=0.01)
 
 
-EDGES = [MAY, MAY + 2 * DAY, MAY + 12 * DAY, pd.Timestamp("2023-01-01")]
-
-
-@pytest.mark.filterwarnings("ignore:The behavior of DatetimeProperties:FutureWarning")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    "bins",
-    [
-        EDGES,
-        pd.DatetimeIndex(EDGES),
-        np.array(EDGES, "M8[us]"),
-        pd.IntervalIndex.from_breaks(EDGES),
-    ],
-    ids=["list", "index", "array", "intervals"],
-)
-def test_times_fall_into_bins_of_times(form, bins):
-    frame = frame_of(FORMS[form](days_of_may()))
-    counts = frame.dp.histogram("t", bins, **PRECISE)
-    assert counts["count"].tolist() == [1, 1, 1]
-    assert edges_of(counts.index).tolist() == EDGES
-
-
 def test_edges_of_times_may_lie_in_all_years_and_zones():
     far = [pd.Timestamp(1, 1, 1), MAY, pd.Timestamp(9999, 12, 31)]
     assert dpf.histogram("t", far).bins.edges.left.dtype == "datetime64[us]"
@@ -256,26 +217,6 @@ def test_edges_of_times_may_lie_in_all_years_and_zones():
     assert counts["count"].tolist() == [1, 3]
     edges = [MAY.tz_localize("Asia/Tokyo"), MAY.tz_localize("UTC"), JUNE.tz_localize("UTC")]
     assert str(dpf.histogram("t", edges).bins.edges.left.dtype) == "datetime64[us, Asia/Tokyo]"
-
-
-@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
-def test_edges_are_in_the_bins_that_hold_them(closed):
-    bins = pd.IntervalIndex.from_tuples([(MAY, MAY + DAY), (MAY + 2 * DAY, JUNE)], closed=closed)
-    times = [MAY, MAY + DAY, MAY + 1.5 * DAY, MAY + 2 * DAY, MAY + 3 * DAY, JUNE, pd.NaT]
-    counts = frame_of(pd.Series(times)).dp.histogram("t", bins, **PRECISE)
-    expected = [sum(time in bin_ for time in times[:-1]) for bin_ in bins]
-    assert counts["count"].tolist() == expected
-
-
-def test_durations_and_instants_fall_into_bins():
-    lengths = frame_of(pd.Series(LENGTHS, dtype="m8[ns]"))
-    counts = lengths.dp.histogram("t", [-2 * HOUR, timedelta(0), HOUR, 9 * HOUR], **PRECISE)
-    assert counts["count"].tolist() == [1, 2, 1]
-    edges = [end.tz_localize("Europe/Berlin") for end in EDGES]
-    berlin = frame_of(days_of_may("America/New_York")).dp.histogram("t", edges, "k", **PRECISE)
-    assert berlin["count"].tolist() == [1, 1, 1, 0, 0, 0]
-    with raises(QueryError, "no row can match", parameter="bins"):
-        frame_of(days_of_may()).dp.histogram("t", edges, **PRECISE)
 
 
 def test_a_schema_of_times_declares_bounds():
@@ -344,15 +285,3 @@ def test_sums_never_leave_the_range_of_their_unit():
         bars = released.dp.interval(0.999)
         assert not bars.isna().any(axis=None)
         assert released.dp.std_error.loc[0, "t"] >= timedelta(0)
-
-
-def test_a_grid_of_numbers_takes_times_for_missing():
-    utc = datetime(2021, 5, 2, tzinfo=UTC)
-    assert totals(pd.Series([MAY, utc, HOUR, 2, True], dtype=object), (0, 5)) == (
-        3 * 2**29,
-        Grid.for_bounds(0, 5),
-    )
-    assert (
-        totals(pd.Series([MAY + DAY, utc, HOUR, 2, "2021-05-02"], dtype=object), (MAY, JUNE))[0]
-        == 86_400_000
-    )

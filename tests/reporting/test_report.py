@@ -3,7 +3,6 @@
 import html.parser
 import json
 import re
-import sys
 from datetime import UTC, datetime
 from unittest import mock
 
@@ -16,13 +15,7 @@ from support.raising import raises
 from support.terminal import SOUND, main
 
 import dpframe as dpf
-from dpframe.errors import (
-    CertificateError,
-    DeclarationError,
-    DPFrameError,
-    DPFrameWarning,
-    QueryError,
-)
+from dpframe.errors import CertificateError, DeclarationError, DPFrameWarning, QueryError
 from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.reporting import tables as report_tables
@@ -299,22 +292,6 @@ def test_percentages_that_cannot_be_given_are_said_to_be_missing(declared):
     assert "No percentages" not in Page(dpf.report(released.head(2), percent=True)).text
 
 
-def test_percentages_of_nothing_are_unknown(visits):
-    keys = {"ward": ["nobody", "none"]}
-    again = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=0.01)
-    wide = quotients_of(again.dp.percent())
-    unknown = ((wide["high"] - wide["low"]) >= 100).sum()
-    assert Page(dpf.report(again, percent=True)).texts.count("unknown") == unknown
-
-
-def test_it_says_when_it_was_written_and_what_the_ledger_knows(declared):
-    visits, ledger = declared
-    released = visits.dp.count(by="ward", epsilon=1, name="march", note="second try")
-    page = Page(dpf.report(released, ledger=ledger)).text
-    assert "Written on 20" in page
-    assert "second try" in page
-
-
 def test_many_rows_are_drawn_in_part_and_all_there_as_text(visits):
     keys = range(5000)
     released = dpf.release(
@@ -407,14 +384,6 @@ def test_frames_without_certificate_and_wrong_arguments_are_refused(declared, tm
     assert not (tmp_path / "a.html").exists()
 
 
-def test_missing_jinja_is_named(declared, monkeypatch):
-    visits, _ = declared
-    released = visits.dp.count(by="ward", epsilon=1)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(DPFrameError, match=r"pip install '(dpframe|\.)\[report\]'"):
-        dpf.report(released)
-
-
 STEPS = {
     "rounded": lambda frame: frame.dp.round(
         {frame.columns[0]: -1 if len(frame.columns[0]) > 4 else 2}
@@ -434,25 +403,6 @@ def test_tables_made_of_a_release_are_shown_as_they_are(kind, step):
     assert Page(page).records == [table.dp.certificate.to_dict()]
     number = table.iloc[0, 0]
     assert pd.isna(number) or kind == "rate" or f"{number:,}" in page
-
-
-def test_columns_of_keys_are_shown_as_rows():
-    frame = publishing.released("two keys")
-    wide = frame.unstack()
-    page = dpf.report(wide)
-    assert all(f"{number:,}" in page for number in frame["count"])
-    assert Page(page).records == [wide.dp.certificate.to_dict()]
-
-
-def test_each_of_several_releases_is_shown_with_its_promise():
-    tables = {year: publishing.released("one key") for year in (2025, 2026)}
-    both = dpf.concat(tables, name="year").dp.round(-1)
-    page = dpf.report(both)
-    assert "tables in one by year: 2025, 2026" in page  # the same is said of both
-    assert all(f"{number:,}" in page for number in both["count"])
-    spoiled = both + 0.5
-    spoiled.attrs = both.attrs
-    assert "is not what its certificate was given for" in dpf.report(spoiled)
 
 
 def test_releases_of_one_table_stand_side_by_side_and_count_as_one():
@@ -699,19 +649,3 @@ def test_a_budget_by_part_hides_by_replacement_no_part(visits, relation):
     assert "11.9 % to 88.1 %" in of_year
     alone = Page(dpf.report(tables)).text  # each release by itself hides the day, too
     assert "of the same day" not in alone
-
-
-def test_what_is_left_to_find_groups_with_is_shown(visits):
-    visits.dp.declare(
-        privacy_unit="person",
-        max_groups=2,
-        max_rows_per_group=3,
-        budget=dpf.Budget(epsilon=9, delta=1e-3, discovery=1e-4),
-    )
-    found = visits.dp.discover("ward", counts=False, epsilon=4, discovery=1e-4)
-    page = Page(dpf.report(found, ledger=visits.dp.ledger)).text
-    left = re.search(r"% of the budget; delta=(\S+) to find groups with", page)
-    assert 0 <= float(left[1]) <= visits.dp.budget.remaining_delta < 1e-5
-    assert "(0.0001 of it to find groups with)" in page
-    assert "adds at most 1 to the weight of each" in page
-    assert "extra deltas" not in page

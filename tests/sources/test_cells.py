@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 from datetime import UTC, date, datetime
 
 import pandas as pd
@@ -10,11 +9,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan
 
 import dpframe as dpf
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.sources.cells import KINDS, Dialect, read_cell, read_cells
+from dpframe.sources.cells import Dialect, read_cell, read_cells
 
 DAY = datetime(2024, 1, 2)
 NOON = datetime(2024, 1, 2, 3, 4, 5, 123456)
@@ -145,44 +143,6 @@ def test_totals_of_all_doors_agree(tmp_path, kind):
             present = [value for value in values if value is not None]
             clipped = sum(min(max(value, -10), 2000) for value in present)
             assert total == pytest.approx(clipped, abs=1e-3)
-
-
-ALPHABET = list("0123456789+-.,eE xinfINF_:TZ/ \t%'")
-ALPHABET += ["٣", "é", "nan", "2024-01-02", "12:00", "1e3", ".0", "1,234", "\xa0", "-05:00"]
-CELLS = [
-    *("12", "-7", "2.0", "1,234", "1.234,5", "2024-02-30", "2024-02-28 10:11", "31.12.2024"),
-    *("1e400", "9223372036854775808", "TRUE", "0", "1" * 25, "1 234", "12%", "1 234,5 %", ".5"),
-    *("0000-01-01", "0001-01-01", "9999-12-31T23:59:59-05:00", "2024-01-01T10:00Z", "007"),
-    *("2024-01-01 10:00:00.123456789+02:00", "2024-01-02 03", "1\xa0234,5", "1'234", "-0", "5."),
-]
-DIALECTS = [
-    Dialect.of(),
-    Dialect.of(thousands=","),
-    Dialect.of(thousands=".", decimal=","),
-    Dialect.of(thousands=" ", percent=True),
-    Dialect.of(thousands="'", decimal=",", percent=True),
-    Dialect.of(dates=["%d.%m.%Y", "%d/%m/%Y %H:%M"]),
-    Dialect.of(encoding="cp1252", thousands="\xa0", decimal=","),
-    Dialect.of(thousands="\xa0", decimal=","),
-    Dialect.of(encoding="gb18030"),
-]
-
-
-@pytest.mark.parametrize("dialect", DIALECTS, ids=range(len(DIALECTS)))
-@pytest.mark.parametrize("kind", KINDS)
-def test_cells_together_are_read_as_each_alone(kind, dialect):
-    source = random.Random(f"{kind} {dialect}")
-    for _ in range(40):
-        texts = [source.choice(CELLS) for _ in range(source.choice([1, 2, 20]))]
-        texts += ["".join(source.choices(ALPHABET, k=source.randint(1, 5))) for _ in range(5)]
-        source.shuffle(texts)
-        cells = [text.encode(dialect.encoding, "replace") for text in texts]
-        cells[0] = source.choice([None, b"\xff", b"1\x8c", cells[0]])
-        start = source.randrange(len(cells))
-        together = read_cells(kind, pa.array(cells, pa.binary()).slice(start), dialect)
-        decoded = [None if cell is None else dialect.decode(cell) for cell in cells[start:]]
-        alone = [None if text is None else read_cell(kind, text, dialect) for text in decoded]
-        assert together.equals(pa.array(alone, together.type))
 
 
 MARKS = {

@@ -4,11 +4,9 @@ import io
 import random
 
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan, release_job
 
 import dpframe as dpf
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
 from dpframe.sources import text
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import LONGEST_LINE, Lines, Tally, TextReader
@@ -76,13 +74,6 @@ def test_a_line_is_a_row_or_left_out(line, cells):
     middle = [] if cells is None else [cells]
     assert rows == [(b"1", b"1"), *middle, (b"2", b"2")]
     assert left_out == (cells is None)
-
-
-@pytest.mark.parametrize("newlines", [False, True])
-def test_cells_that_are_longer_than_memory_blocks_are_passed_over(newlines):
-    long = b'"' + b"x" * (3 << 20) + b'",9\n'
-    rows, left_out = read(b"id,x\n1,1\n" + long + b"2,2\n", newlines=newlines)
-    assert (rows, left_out) == ([(b"1", b"1"), (b"2", b"2")], 1)
 
 
 def test_line_ends_within_quotes_need_trust():

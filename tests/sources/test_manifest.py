@@ -5,14 +5,11 @@ import re
 
 import pandas as pd
 import pytest
-from support.planning import TRIPS, planned
 from support.raising import raises
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.errors import DeclarationError, PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job
+from dpframe.errors import DeclarationError
 
 pa = pytest.importorskip("pyarrow")
 fs = pytest.importorskip("pyarrow.fs")
@@ -130,26 +127,6 @@ def test_what_is_no_second_reading_is_read(folder):
     }
     counts = [scan.dp.count(epsilon=1e9, **EACH)["count"].item() for scan in rows.values()]
     assert counts == [3, 6, 3, 6, 6]
-
-
-PATHS = {
-    "list": '["trips-{month}.csv", "trips-{month}.csv"]',
-    "pattern and name": '["trips-{month}.csv", "*.csv"]',
-    "link": '["trips-{month}.csv", "link.csv"]',
-    "links to folders": '"**/trips-{month}.csv"',
-    "feather": '["trips-{month}.feather", "*.feather"]',
-}
-
-
-@pytest.mark.parametrize("way", PATHS)
-def test_plans_name_each_file_once(way, tmp_path):
-    plan = planned(tmp_path, ('"trips-{month}.csv"\n\n[decl', f"{PATHS[way]}\n\n[decl"))
-    TRIPS.to_feather(tmp_path / "trips-2024-03.feather")
-    (tmp_path / "link.csv").symlink_to(tmp_path / "trips-2024-03.csv")
-    (tmp_path / "latest").symlink_to(".")
-    job = read_plan(plan, Overrides({"month": "2024-03"}))
-    with raises(PlanFileError, "each file once", parameter="data.path"):
-        preview_job(job)
 
 
 def test_files_that_change_while_a_release_is_planned_are_refused(folder, monkeypatch):

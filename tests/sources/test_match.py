@@ -13,7 +13,6 @@ import dpframe as dpf
 from dpframe.columns.lookup import finder
 from dpframe.columns.values import public_type
 from dpframe.declaration.kinds import check_keys
-from dpframe.engines import engine_for
 from dpframe.errors import QueryError
 from dpframe.queries.tasks import KeyAxis
 
@@ -208,13 +207,6 @@ def test_declared_keys_are_refused_where_they_are_used(opened):
     assert len(frame.dp.ledger.entries) == 1
 
 
-@pytest.mark.skipif(pd.__version__ < "3", reason="texts are objects, which may hold anything")
-def test_texts_of_pandas_itself_are_typed():
-    frame = declared(pd.DataFrame({"zone": ["A", "B"], "fare": 1.0}))
-    with raises(QueryError, "match", parameter="keys", label="zone"):
-        frame.dp.count("zone", keys=range(3), epsilon=1)
-
-
 def csv_dataset(table, folder):
     csv.write_csv(table, folder / "rows.csv")
     kinds = csv.ConvertOptions(column_types=table.schema)
@@ -246,27 +238,6 @@ def test_every_source_of_a_scan_refuses_them(form, tmp_path):
     assert not scan.dp.ledger.entries
     for label, keys in {"zone": ["A"], "day": [1], "on": [DAY]}.items():
         scan.dp.count(label, keys=keys, epsilon=1)
-
-
-@pytest.mark.parametrize("converted", [False, True])
-@pytest.mark.parametrize("made", ["from_pandas", "from_map", "read_parquet"])
-def test_texts_that_dask_makes_of_objects_are_typed(made, converted, tmp_path):
-    rows = a_frame(objects(["A", "B"]))
-    rows.to_parquet(tmp_path / "rows.parquet")
-    with dask.config.set({"dataframe.convert-string": converted}):
-        frame = {
-            "from_pandas": lambda: dd.from_pandas(rows, npartitions=1),
-            "from_map": lambda: dd.from_map(lambda _: rows, range(2), meta=rows.iloc[:0]),
-            "read_parquet": lambda: dd.read_parquet(tmp_path / "rows.parquet"),
-        }[made]()
-        declared(frame, privacy_unit=dpf.EACH_ROW)
-        if converted or not pd.api.types.is_object_dtype(frame.dtypes["zone"]):
-            with raises(QueryError, "holds texts", parameter="keys", label="zone"):
-                frame.dp.count("zone", keys=range(3), epsilon=1)
-            assert not frame.dp.ledger.entries
-        else:  # one cell may have decided on the dtype
-            assert len(frame.dp.count("zone", keys=range(3), epsilon=1)) == len(range(3))
-        assert len(frame.dp.count("zone", keys=["A", "B"], epsilon=1)) == len(rows)
 
 
 def test_categories_that_dask_does_not_know_are_of_no_type():
@@ -335,15 +306,6 @@ def test_what_folders_say_is_read_value_by_value(tmp_path):
             scan.dp.count("zone", keys=keys, **spend)
     with raises(QueryError, "the text '01'", parameter="where"):
         scan.dp.count(where="zone == '01'", **spend)
-
-
-@pytest.mark.parametrize("label", [0, ("a", 1), "zone"])
-def test_columns_are_found_by_any_label(label):
-    frame = pd.DataFrame({label: pd.array(["A"], dtype="string"), "x": [1]})
-    frame.columns = pd.Index([label, "x"], tupleize_cols=False)
-    assert engine_for(frame).manifest(frame).types == {label: "string", "x": None}
-    with raises(QueryError, "match", parameter="keys"):
-        frame.dp.count([label], keys=[1], epsilon=1, privacy_unit=dpf.EACH_ROW)
 
 
 # Every public argument, at every door ------------------------------------------------------------

@@ -1,19 +1,15 @@
 """Laws of every statistic of the table: one test for each, so that a new one needs none."""
 
 import itertools
-import json
 import math
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
-from support.columns import column_of
 from support.designing import EVERYONE, square_of, workload
 
 import dpframe as dpf
-from dpframe.certificates.column_parts import ColumnPart
-from dpframe.certificates.json_records import plain, read
 from dpframe.engines.blocks import powers
 from dpframe.privacy.noise_sum import norm
 from dpframe.queries.edges import Grid
@@ -187,22 +183,6 @@ def test_odd_totals_have_finite_answers_inside_what_is_possible(name):
         assert (error <= most * (1 + 1e-9)).all()
     still = statistic.estimate(Totals(odd, {k: {0: 0.0} for k in odd}))[1]
     assert np.nan_to_num(norm(still.values())).max() == 0
-
-
-@pytest.mark.parametrize("sampled", [False, True])
-@pytest.mark.parametrize("name", QUOTIENTS)
-def test_the_record_reads_back(name, sampled):
-    totals = totals_of(name, *values(), sampled=sampled)
-    bounds = bounds_of(name)
-    named = {k: {str(at): of[k]} for at, (k, of) in enumerate(totals.loadings.items())}
-    part = column_of(name, totals.values, named, *bounds)
-    back = read(ColumnPart, json.loads(json.dumps(plain(part))), "a column")
-    assert back == part
-    one, other = (p.statistic.estimate(p.totals) for p in (part, back))
-    assert one[0].tolist() == other[0].tolist()
-    assert one[0] == made(name, sampled=sampled).estimate(totals)[0]
-    assert {k: v.item() for k, v in one[1].items()} == {k: v.item() for k, v in other[1].items()}
-    assert back.statistic.features == made(name, sampled=sampled).features
 
 
 @pytest.mark.parametrize("optional", [False, True])

@@ -92,13 +92,6 @@ def test_the_rows_that_are_shown_are_joined():
     assert (bars <= whole.dp.interval()["n_low"].loc[some.index]).all()
 
 
-def test_rows_of_one_release_are_joined_by_pandas():
-    table = released("several")
-    with pytest.raises(QueryError, match=r"pd\.concat joins parts of a table"):
-        dpf.concat([table.tail(1), table.head(2)])
-    assert dpf.verify(pd.concat([table.tail(1), table.head(2)])).state == "released"
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_cell_comes_twice(kind):
     table = released(kind)
@@ -256,13 +249,6 @@ def test_private_and_changed_frames_are_refused():
         dpf.concat([one, pd.DataFrame({"count": [1]})])
     with pytest.raises(CertificateError, match="is not what its certificate was given for"):
         dpf.concat([one + 1])
-
-
-def test_tables_that_were_released_at_once_are_several():
-    queries = {"one": dpf.count("zone", keys=ZONES), "other": dpf.count("zone", keys=ZONES)}
-    frame = pd.DataFrame({"zone": ZONES})
-    tables = frame.dp.release(queries, epsilon=1, privacy_unit=dpf.EACH_ROW)
-    assert len(dpf.concat(tables, name="of")) == 8
 
 
 def margins(outputs=None, **spend):

@@ -70,24 +70,6 @@ def test_a_release_denoises_in_the_same_call(method):
     pd.testing.assert_frame_equal(again.dp.denoise(method, graph=graph), made, check_flags=False)
 
 
-def test_all_eager_calls_denoise():
-    frame = trips()
-    spend = {"epsilon": 1, "denoise": "james_stein"}
-    bins = [0, 10, 20, 40]
-    kinds = [
-        frame.dp.sum("fare", "zone", keys=ZONES, bounds=(0, 40), **spend),
-        frame.dp.histogram("fare", bins, **spend),
-        frame.dp.aggregate("zone", keys=ZONES, n=dpf.count(), **spend),
-    ]
-    for made in kinds:
-        assert made.columns[-1].endswith("_denoised")
-        dpf.verify(made)
-    several = frame.dp.release(
-        {"a": dpf.count("zone", keys=ZONES), "b": dpf.histogram("fare", bins)}, **spend
-    )
-    assert [frame.columns[-1] for frame in several.values()] == ["count_denoised"] * 2
-
-
 def test_means_are_left_out_of_methods_for_totals():
     made = dpf.denoise(both(), "nonnegative")
     assert list(made.columns) == ["n", "fare", "m", "n_denoised", "fare_denoised"]
@@ -325,17 +307,6 @@ def test_it_says_so_where_nothing_helps():
     assert "posterior" in report.index
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("method", ["auto", *(m for m in METHODS if m not in OPTIONS)])
-def test_few_groups_are_denoised_without_complaint(method, n):
-    frame = trips()
-    made = frame.dp.release(
-        dpf.count("zone", keys=ZONES[:n]), mu=0.5, denoise=method, graph=GRAPHS.get(method)
-    )
-    assert made.shape == (n, 2)
-    assert np.isfinite(made["count_denoised"]).all()
-
-
 def test_several_rows_across_columns():
     frame = trips().assign(a=lambda t: t["fare"] > 3, b=lambda t: t["fare"] > 9, c=True, d=False)
     query = dpf.sum(list("abcd"), "zone", keys=ZONES, bounds=(0, 1))
@@ -366,11 +337,3 @@ def test_public_totals_have_no_noise_to_remove(method):
     made = frame.dp.release(dpf.count(), mu=1, denoise=method)
     assert made.iloc[0].tolist() == [400, 400.0]
     assert dpf.verify(made).table.definitions[0].method == "none"
-
-
-def test_the_step_survives_a_file(tmp_path):
-    made = counts().dp.denoise("auto")
-    made.to_parquet(tmp_path / "counts.parquet")
-    back = pd.read_parquet(tmp_path / "counts.parquet")
-    assert dpf.verify(back).table.definitions == dpf.verify(made).table.definitions
-    pd.testing.assert_frame_equal(back.dp.certificate.denoising, made.dp.certificate.denoising)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from dpframe.errors import QueryError
-from dpframe.steps.denoise_checks import edges_of, is_ordered
+from dpframe.steps.denoise_checks import edges_of
 
 DAYS = pd.Index(["mon", "tue", "wed", "thu"], name="day")
 TABLE = pd.MultiIndex.from_product([["B", "A"], [3, 1, 2]], names=["zone", "hour"])
@@ -53,18 +53,6 @@ def test_a_grid_of_three_keys_joins_the_innermost_two():
     assert edges_of("grid", index).tolist() == [*square, *np.add(square, 4).tolist()]
 
 
-def test_keys_of_several_levels_are_tuples():
-    graph = nx.Graph([(("A", 2), ("B", 3))])
-    assert edges_of(graph, TABLE).tolist() == [[0, 5]]
-
-
-def test_keys_may_be_of_any_kind():
-    bins = pd.IntervalIndex.from_breaks([0, 1, 5])
-    assert edges_of(pd.DataFrame({"u": [bins[0]], "v": [bins[1]]}), bins).tolist() == [[0, 1]]
-    days = pd.date_range("2026-01-01", periods=3)
-    assert edges_of(nx.Graph([(days[0], days[2])]), days).tolist() == [[0, 2]]
-
-
 @pytest.mark.parametrize("index", [pd.Index([]), pd.Index(["only"]), TABLE[:0]])
 @pytest.mark.parametrize("graph", ["ordered", nx.Graph(), pd.DataFrame({"u": [], "v": []})])
 def test_nothing_to_join_gives_no_edges(graph, index):
@@ -87,11 +75,3 @@ def test_nothing_to_join_gives_no_edges(graph, index):
 def test_graphs_that_do_not_fit_are_refused(graph, said):
     with pytest.raises(QueryError, match=said):
         edges_of(graph, DAYS)
-
-
-def test_only_bins_are_in_order_by_themselves():
-    bins = pd.interval_range(0, 3)
-    assert is_ordered(bins)
-    assert is_ordered(pd.MultiIndex.from_product([["a"], bins]))
-    assert not is_ordered(DAYS)
-    assert not is_ordered(pd.MultiIndex.from_product([bins, ["a"]]))

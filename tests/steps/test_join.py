@@ -140,12 +140,6 @@ def test_what_is_computed_again_takes_its_place():
     assert (other[ENDS[0]] > table[ENDS[0]]).all()
 
 
-def test_a_level_keeps_its_name():
-    frame = released("one key").dp.rename(levels={"zone": "count_low"})
-    with pytest.raises(QueryError, match="'count_low', which is the name of a column or level"):
-        frame.dp.interval(join=True)
-
-
 def test_other_calls_take_the_released_columns():
     frame = released("several")
     table = whole(frame)
@@ -160,14 +154,6 @@ def test_other_calls_take_the_released_columns():
     later = whole(released("several")).head(1)
     assert dpf.concat({1: table, 2: later}, name="part").dp.interval().shape == (5, 8)
     assert table.dp.denoise()["flights_denoised"].equals(frame.dp.denoise()["flights_denoised"])
-
-
-def test_both_go_beside_denoised_columns():
-    table = released("denoised").dp.interval(join=True).dp.percent()
-    assert list(table.columns)[:4] == ["count", "count_denoised", "count_low", "count_high"]
-    few = table.dp.rename({"count": "n"}).dp.round(0).head(1)
-    assert list(few.columns)[:4] == ["n", "n_denoised", "n_low", "n_high"]
-    assert dpf.verify(few).state == "post-processed"
 
 
 def test_wide_tables_come_back_in_rows():
@@ -258,20 +244,6 @@ def test_of_several_releases_the_first_are_named():
     first = ", ".join(years[year].dp.certificate.release_id for year in range(3))
     with pytest.raises(CertificateError, match=f"from releases {first}, "):
         dpf.verify(bars)
-
-
-@pytest.mark.parametrize("note", [None, "by", {}, {"by": 1, "releases": []}, {"by": "ratio"}])
-def test_notes_that_mean_nothing_are_left_alone(note):
-    frame = pd.DataFrame({"n": [1]})
-    frame.attrs["dpframe_computed"] = note
-    with pytest.raises(CertificateError, match=r"carries no certificate.*dpf\.certify"):
-        dpf.verify(frame)
-
-
-def test_a_note_beside_a_certificate_changes_nothing():
-    frame = released("one key")
-    frame.attrs |= frame.dp.interval().attrs | {"note": "checked"}
-    assert dpf.verify(frame).state == "released"
 
 
 def test_a_note_keeps_nobody_from_private_queries():

@@ -107,11 +107,6 @@ def test_integers_with_a_bin_each_have_whole_quantiles(closed):
     assert abs(released.dp.between(30, 39)["estimate"].item() - true) < 0.1
 
 
-def test_a_bin_for_each_integer_is_the_default():
-    released = integers(trips()).dp.ranges("age", epsilon=1e4)
-    assert len(released) == 50 and released.dp.quantile(0.5)["age"].dtype == np.int64
-
-
 @pytest.mark.parametrize(
     "column, bounds",
     [
@@ -322,22 +317,6 @@ def test_a_group_called_as_an_end_is_refused():
     query = dpf.ranges("fare", 8, "fare_low", keys=ZONES, bounds=(0, 40))
     with pytest.raises(QueryError, match="rename"):
         dpf.release(frame, query, **LOTS).dp.quantile()
-
-
-def test_keys_that_are_combinations_have_quantiles_each():
-    frame = trips().assign(day=lambda f: f.index % 2)
-    keys = pd.DataFrame({"zone": ["B", "A"], "day": [1, 0]})
-    query = dpf.ranges("fare", 40, ["zone", "day"], keys=keys, bounds=(0, 40))
-    found = dpf.release(frame, query, **LOTS).dp.quantile([0.5])
-    assert list(found.index) == [("B", 1, 0.5), ("A", 0, 0.5)]
-    own = frame.fare[(frame.zone == "B") & (frame.day == 1)].median()
-    assert abs(found["fare"].iloc[0] - own) <= 1.5
-
-
-def test_values_beyond_the_bounds_count_in_the_end_bins_and_missing_ones_nowhere():
-    frame = pd.DataFrame({"fare": [-5.0, 0.0, 3.0, 99.0, np.inf, np.nan, None]})
-    released = dpf.release(frame, dpf.ranges("fare", 4, bounds=(0, 4)), **LOTS)
-    assert released["count"].round().tolist() == [2, 0, 1, 2]
 
 
 def test_a_quantile_lies_where_the_increasing_line_crosses_it():

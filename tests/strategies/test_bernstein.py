@@ -54,16 +54,6 @@ def test_the_errors_are_those_of_the_closed_forms(at, best, thirds):
     assert error_at(independent.design(work, LAPLACE), *at) == pytest.approx(thirds, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("at", "expected"),
-    [((0, 0.02), 1.27), ((0, 0.25), 1.02), ((0.5, 0.05), 2.41), ((0.8, 0.05), 3.66)],
-)
-def test_gaussian_noise_has_equal_thirds(at, expected):
-    made = independent.design(workload(column(0, 1000), (VARIANCE,)), GAUSSIAN)
-    mu = 0.236704  # of (1, 1e-6)
-    assert error_at(made, *at, law=GAUSSIAN) / mu == pytest.approx(expected, abs=0.01)
-
-
 def test_variance_and_mean_cost_what_the_rows_alone_cost():
     made = pair.plan_bernstein(workload(column(-3, 5, optional=True), ALL), LAPLACE)
     assert made.scales == (32, 32, 32, 1)

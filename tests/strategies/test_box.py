@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, errors, workload
-from support.plans import deviations_of, members_of, noise_of
+from support.plans import deviations_of, noise_of
 from support.randomness import SYSTEM
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.strategies import MECHANISMS, box, correlated, independent
-from dpframe.strategies.base import Output, Source, Workload
+from dpframe.strategies.base import Output, Source
 
 COUNT = Output("count", 0)
 
@@ -85,12 +85,6 @@ def test_the_errors_of_columns_with_missing_values(d, count, mean):
         assert errors(work, made, BOX)[0] == pytest.approx(count, rel=2e-3)
 
 
-def test_counts_with_conditions_of_their_own():
-    sources = (EVERYONE, *[Source(0, 0, optional=True)] * 20)
-    work = workload(sources, tuple(Output("count", k + 1) for k in range(20)))
-    assert best(work)[:20] == pytest.approx([8.52] * 20, rel=1e-3)
-
-
 @pytest.mark.parametrize(("d", "error"), [(2, 2.00), (3, 2.58), (5, 3.74), (10, 6.63)])
 def test_the_errors_of_sums_over_a_public_number_of_rows(d, error):
     work = counting(d, always=True, neighboring="replace")
@@ -108,17 +102,6 @@ def test_counts_over_the_bins_of_a_unit_do_not_depend_on_their_number(groups, ro
     caps = Caps(None, groups, rows)
     work = workload((EVERYONE,), (COUNT,), cells=10, caps=caps, has_units=True)
     assert best(work)[0] == pytest.approx(5.10 * rows, rel=1e-3)
-
-
-def test_one_box_over_all_cells_of_a_unit():
-    caps = Caps(None, 10, 1)
-    work = workload(columns((0, 1)), asked(1, "cm"), cells=10, caps=caps)
-    made = box.joined_lifted(work, BOX)
-    assert members_of(made, 10) == {0: 20, 1: 20}
-    assert best(work) == errors(work, made, BOX)[:2]
-    assert best(work)[0] == pytest.approx(math.sqrt(154), rel=1e-9)  # c(20)
-    # against 20.0 in single cells
-    assert errors(work, box.runs_lifted(work, BOX), BOX)[0] == pytest.approx(20)
 
 
 @pytest.mark.parametrize(("d", "k"), [(10, 3), (10, 4), (16, 5), (16, 6), (32, 8), (32, 9)])
@@ -171,26 +154,6 @@ def test_no_other_boxes_are_better():
         assert total(squares, found) == pytest.approx(least, rel=1e-12)
         sizes.append(len(found))
     assert {1, 2, 3} <= set(sizes)
-
-
-def test_many_different_columns_are_planned_at_once():
-    squares = list(np.exp(np.linspace(0, 30, 2000)))
-    found = box.best_boxes(squares)
-    assert sum(map(len, found)) == 2000
-
-
-@pytest.mark.parametrize(
-    "work",
-    [
-        workload((EVERYONE,), (COUNT,)),
-        workload((EVERYONE,), (COUNT,), cells=9),
-        counting(1),
-        workload(columns((3, 3)), (COUNT, Output("mean", 1))),
-    ],
-    ids=["a count", "counts by group", "a sum", "a constant"],
-)
-def test_where_nothing_is_shared_there_is_no_design(work: Workload):
-    assert all(design(work, BOX) is None for design in MECHANISMS["box"].designs)
 
 
 def test_a_box_over_very_many_cells_is_left_alone():

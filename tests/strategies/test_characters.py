@@ -84,13 +84,6 @@ def least_spread(keys, missing):
     return min(found)
 
 
-def test_a_public_number_of_rows_gets_no_noise():
-    work = hidden(marginal((3, 3), [(0,), (1,)], neighboring="replace"), 0, 1)
-    assert characters.design(work, BOX).scales[0] == 0
-    kept = hidden(marginal((3, 3), [(0,), (1,)], neighboring="replace"), 0, 1, always=False)
-    assert characters.design(kept, BOX).scales[0] > 0
-
-
 def test_tables_of_several_queries_are_whole_and_without_the_hidden_cells():
     work = hidden(marginal((3, 4), [(0,), (1,), ()]), 0, 1)
     design = characters.design(work, BOX)

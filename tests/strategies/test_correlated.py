@@ -5,19 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.designing import (
-    EVERYONE,
-    columns,
-    counting,
-    covariances,
-    perturbed,
-    relative,
-    variances,
-    workload,
-)
+from support.designing import EVERYONE, columns, counting, relative, variances, workload
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, independent
 from dpframe.strategies.base import Output, PublicRows, Source
 
@@ -39,18 +29,6 @@ def test_missing_values_are_lifted_by_bounds_that_hold_0():
     # a row moves them by their widths, whatever its value
     scales = [Fraction(10**9), Fraction(8), Fraction(3)]
     assert round(made.movement(scales, GAUSSIAN), 9) == 2
-
-
-@pytest.mark.parametrize("d", [2, 10, 100])
-def test_queries_of_a_cell_share_the_error_of_its_rows(d):
-    # r = sqrt(d) / 2 and t = 1 / 2
-    matrix = covariances(correlated.design(counting(d), GAUSSIAN))
-    radius = math.sqrt(d) / 2
-    assert matrix[0, 1] == pytest.approx((radius + 0.5) / 2)
-    assert matrix[0, d] == pytest.approx(radius + 0.5)
-    assert matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1] == pytest.approx(
-        2 * radius * (radius + 0.5)
-    )
 
 
 @pytest.mark.parametrize("weight", [0, 0.1, 1, 22.5, 1000])
@@ -108,106 +86,6 @@ def test_columns_with_any_bounds_have_the_total_of_the_closed_form(name, counted
     assert total < (alone + counted) ** 2 * (0.99 if max(map(max, bounds)) < 50 else 1)
 
 
-NULLABLE = Source(-20, 30, optional=True)
-POSITIVE = Source(5, 8, optional=True)
-FILTERED = Source(0, 0, optional=True)
-SOURCES = (*columns((0, 1), (-4, 9), (3, 3)), NULLABLE, POSITIVE, FILTERED)
-OUTPUTS = {
-    "sums": [Output("sum", 1), Output("sum", 2), Output("sum", 3)],
-    "nullable sums": [Output("sum", 4), Output("sum", 5)],
-    "count and mean": [COUNT, Output("mean", 4)],
-    "sum and mean": [Output("sum", 5), Output("mean", 5)],
-    "everything": [
-        COUNT,
-        Output("count", 6),
-        *(Output(kind, position) for kind in ("sum", "mean") for position in (2, 4)),
-        *(Output("sum", position) for position in (3, 5)),
-    ],
-}
-
-
-@pytest.mark.sampled(every=7)
-@pytest.mark.parametrize("weight", [0, 2])
-@pytest.mark.parametrize("caps", [ROW_CAPS, Caps(5, 3, 2)])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-@pytest.mark.parametrize("name", OUTPUTS)
-def test_no_other_scales_have_a_smaller_total(name, neighboring, caps, weight):
-    outputs = tuple(OUTPUTS[name])
-    options = {"cells": 9, "caps": caps, "neighboring": neighboring, "rows_weight": weight}
-    work = workload(SOURCES, outputs, **options)
-    made = correlated.design(work, GAUSSIAN)
-    rows = (*outputs, COUNT).index(COUNT)
-
-    def total(scales):
-        own = variances(made, scales)
-        # means count for their two parts on their own, an upper bound on their worst variance
-        parts = sum(part * v for part, v in zip(shares, blocks(scales), strict=True))
-        return parts + weight * own[rows]
-
-    def blocks(scales):
-        moved = variances(made, scales)[rows] / scales[0] ** 2
-        return [moved * scale**2 for scale in scales]
-
-    shares = block_weights(work, made)
-    best = total(made.scales)
-    rng = np.random.default_rng(5)
-    others = [total(perturbed(made.scales, rng)) for _ in range(60)]
-    # the two integers of a nullable mean cannot both move by 2 h where a row is replaced: the
-    # scales do not make use of that
-    loose = neighboring == "replace" and name in ("sum and mean", "everything")
-    assert min(others) >= best * (0.88 if loose else 1 - 1e-9)
-    assert max(others) > best * 1.001
-
-
-def block_weights(work, made):
-    """What a unit of variance of each block adds to all relative variances, one at a time."""
-    weights = []
-    for k in range(len(made.scales)):
-        # so much noise that rounding to whole numbers adds nothing to it
-        own = [1e9 * (k == other) for other in range(len(made.scales))]
-        errors = made.predict(own)
-        weights.append(
-            sum(
-                (error.std_error / 1e9 / work.width(out)) ** 2
-                for error, out in zip(errors, work.outputs, strict=False)
-            )
-        )
-    return weights
-
-
-def test_sharing_noise_beats_independent_noise_by_more_the_more_there_is():
-    gains = []
-    for d in (2, 10, 100, 400):
-        work = counting(d)
-        alone = sum(variances(independent.design(work, GAUSSIAN)))
-        gains.append(alone / sum(variances(correlated.design(work, GAUSSIAN))[:d]))
-    assert gains == sorted(gains)
-    assert 3.6 < gains[-1] < 4
-
-
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
-def test_one_column_alone_gains_nothing_unless_the_number_of_rows_matters(neighboring):
-    options = {"cells": 4, "neighboring": neighboring}
-    assert correlated.design(counting(1, **options), GAUSSIAN) is None
-    work = counting(1, rows_weight=1e-9, **options)
-    query, rows = variances(correlated.design(work, GAUSSIAN))
-    assert query == pytest.approx(
-        variances(independent.design(counting(1, **options), GAUSSIAN))[0]
-    )
-    assert rows >= query
-    # independent noise releases the number of rows, too, where it matters
-    assert len(variances(independent.design(work, GAUSSIAN))) == 2
-    weighted = variances(correlated.design(counting(1, rows_weight=5, **options), GAUSSIAN))
-    assert weighted[1] < rows
-
-
-def test_rows_that_are_in_no_group_can_be_added_without_groups_too():
-    # only replacement makes the number of rows public
-    work = counting(10, always=True)
-    assert variances(correlated.design(work, GAUSSIAN))[0] == pytest.approx(4.33, abs=0.005)
-    assert correlated.design(counting(10, always=True, neighboring="replace"), GAUSSIAN) is None
-
-
 @pytest.mark.parametrize(
     ("work", "law"),
     [
@@ -222,10 +100,6 @@ def test_rows_that_are_in_no_group_can_be_added_without_groups_too():
 def test_where_sharing_cannot_help_there_is_no_design(work, law):
     made = correlated.design(work, law)
     assert made is None or made.scales[1:] == (0.0,)
-
-
-def test_columns_with_their_centers_at_zero_and_a_count_do_not_share():
-    assert covariances(correlated.design(workload(columns((-3, 3), (0, 1))), GAUSSIAN))[0, 1] == 0
 
 
 @pytest.mark.parametrize(("cells", "error"), [(1, 4.88), (10, 5.97)])

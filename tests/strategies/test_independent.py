@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.designing import EVERYONE, columns, perturbed, relative, variances, workload
+from support.designing import columns, perturbed, relative, variances, workload
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.strategies import independent
@@ -13,17 +13,6 @@ from dpframe.strategies.base import Output, Source
 
 COUNT = Output("count", 0)
 LAWS = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
-
-
-@LAWS
-def test_a_number_of_rows_that_matters_is_released_once(law):
-    asked = (COUNT, Output("sum", 1))
-    both = independent.design(workload(columns((0, 5)), asked, rows_weight=2.0), law)
-    assert both.extra == 0
-    alone = independent.design(workload(columns((0, 5)), asked[1:], rows_weight=2.0), law)
-    assert alone.extra == 1
-    assert len(alone.scales) == len(both.scales) == 2
-    assert independent.design(workload((EVERYONE,), (COUNT,), rows_weight=2.0), law).extra == 0
 
 
 # sd at epsilon = 1 with Laplace noise, and at mu = .2367044, which is epsilon = 1, delta = 1e-6

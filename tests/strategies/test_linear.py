@@ -20,11 +20,6 @@ def test_the_worst_mean_may_lie_at_either_bound():
         assert predicted.per_row
 
 
-def test_what_is_read_with_weight_zero_is_not_read():
-    assert Reading({0: 1.0, 2: 3.0}).times(0.0).weights == {}
-    assert Reading({0: 1.0, 2: 3.0}).times(0.5).weights == {0: 0.5, 2: 1.5}
-
-
 def test_blocks_wrap_as_totals_do():
     block = Block(1, 4, -7, everyone=3, square=-2)
     needs = [need for need, _ in block.parts]

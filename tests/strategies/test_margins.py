@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from support.marginal import decoding, domain_of, marginal, measuring, sigmas, table_of, up_to
+from support.marginal import decoding, domain_of, measuring, sigmas, table_of, up_to
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.strategies import MECHANISMS, margins
+from dpframe.strategies import margins
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.margins import Lattice, table_layers
 
@@ -140,22 +140,6 @@ def test_the_best_split_of_separate_tables(sizes, ways, error):
     moved = float(layers.kernel.whole)
     errors = np.array(layers.deviations(1000 * moved)) / 1000
     assert math.sqrt((errors**2).mean()) == pytest.approx(error, rel=2e-3)
-
-
-def test_mechanisms_have_ways_of_their_own_for_margins():
-    work = marginal((2, 3), [(0,), (1,)])
-    ways = {name: how.planners(work) for name, how in MECHANISMS.items()}
-    assert [name for name, planners in ways.items() if planners] == [
-        "gaussian",
-        "laplace",
-        "box",
-        "classical",
-    ]
-    assert MECHANISMS["correlated"].plain_planners(work) == ways["gaussian"]
-    assert MECHANISMS["box"].plain_planners(work) == ways["laplace"]
-    alone = marginal((2,), [])
-    assert margins.apart(alone, GAUSSIAN) is None
-    assert margins.plan_paired(alone, LAPLACE) is None
 
 
 SHAPES = [((12, 10, 8), 3), ((5, 6, 7), 3), ((2, 20, 30), 3), ((2, 2, 3, 100), 2)]

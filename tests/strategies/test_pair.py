@@ -9,7 +9,7 @@ from support.designing import EVERYONE, columns, variances, workload
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
-from dpframe.strategies import independent, pair
+from dpframe.strategies import pair
 from dpframe.strategies.base import Output, PublicRows, Source
 
 COUNT = Output("count", 0)
@@ -47,13 +47,6 @@ def test_all_rows_of_a_column_with_missing_values():
     made = pair.design(workload(column(0, 100, optional=True), (COUNT, MEAN)), LAPLACE)
     wide, one = (LAPLACE.standard_deviation(scale) for scale in (100, 1))
     assert made.predict([wide, wide, one])[0].std_error == pytest.approx(2.43, abs=0.01)
-
-
-def test_gaussian_noise_hides_a_row_in_three_numbers_at_the_price_of_one():
-    made = pair.design(workload(column(0, 1, optional=True), (COUNT, PRESENT, MEAN)), GAUSSIAN)
-    assert variances(made) == pytest.approx([3, 2, 1])
-    apart = independent.design(made.workload, GAUSSIAN)
-    assert sum(variances(apart)) > 1.1 * sum(variances(made))
 
 
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])

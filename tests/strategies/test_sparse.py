@@ -42,38 +42,6 @@ def test_variances_are_those_of_the_closed_form(d, k):
     assert rows == pytest.approx((radius + rounded) / rounded, rel=2e-3)
 
 
-@pytest.mark.parametrize(("d", "k"), PAIRS)
-def test_no_other_shift_or_weight_of_the_rows_does_better(d, k):
-    # Var f = s^2 (1 + t^2 / gamma^2), with s^2 = max over j <= k of j (1 - t)^2 + (d - j) t^2 and
-    # gamma^2 more: the best gamma^2 is t times the root of that maximum
-    def variance(shift):
-        ends = [j * (1 - shift) ** 2 + (d - j) * shift**2 for j in (0, k)]
-        return (math.sqrt(max(ends)) + shift) ** 2
-
-    best = min(variance(shift) for shift in np.linspace(0, 1, 20_001))
-    assert variances(sparse.design(counting(d, most=k), GAUSSIAN))[0] == pytest.approx(
-        best, rel=2e-3
-    )
-
-
-@pytest.mark.parametrize(
-    ("work", "law"),
-    [
-        (counting(10, most=3), LAPLACE),
-        (counting(10, most=3, neighboring="replace"), GAUSSIAN),
-        (counting(10), GAUSSIAN),
-        (counting(10, most=1), GAUSSIAN),
-        (
-            workload(columns((0, 1), (0, 1)), (Output("count", 0), Output("mean", 1)), most=1),
-            GAUSSIAN,
-        ),
-    ],
-    ids=["Laplace", "replaced", "no limit", "one true column", "other outputs"],
-)
-def test_where_nothing_is_gained_there_is_no_design(work, law):
-    assert sparse.design(work, law) is None
-
-
 NAMES = [f"b{position}" for position in range(4)]
 BOOLEANS = {name: Column(bounds=(0, 1), integer=True) for name in NAMES}
 

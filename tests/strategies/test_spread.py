@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from support.designing import EVERYONE, columns, variances, workload
+from support.designing import EVERYONE, variances, workload
 
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.laws import BOX, GAUSSIAN
+from dpframe.privacy.neighbors import Caps
 from dpframe.strategies import independent, sparse
 from dpframe.strategies.base import Output
 from dpframe.strategies.sparse import lift
@@ -33,47 +33,6 @@ def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
         assert variance == pytest.approx((radius + shift) ** 2, rel=2e-3)
     assert variances(independent.design(work, GAUSSIAN)) == pytest.approx([groups])
     assert variance < groups
-
-
-@pytest.mark.parametrize(
-    ("rows", "error", "alone"), [(1, 8.79, 13.36), (2, 17.6, 26.7), (3, 26.4, 40.1)]
-)
-def test_ten_bins_with_several_rows_of_a_unit_in_each(rows, error, alone):
-    work = bins(10, Caps(None, None, rows))
-    mu = 0.2367044  # epsilon = 1, delta = 1e-6
-    assert math.sqrt(variances(sparse.plan_bins(work, GAUSSIAN))[0]) / mu == pytest.approx(
-        error, rel=3e-3
-    )
-    assert math.sqrt(variances(independent.design(work, GAUSSIAN))[0]) / mu == pytest.approx(
-        alone, rel=3e-3
-    )
-
-
-@pytest.mark.parametrize(
-    ("work", "law"),
-    [
-        (bins(10, Caps(None, 3, 1)), LAPLACE),
-        (bins(10, Caps(None, 3, 1), neighboring="replace"), GAUSSIAN),
-        (bins(10, Caps(5, 3, 2)), GAUSSIAN),
-        (bins(10, Caps(None, 1, 1)), GAUSSIAN),
-        (bins(1, Caps(None, 3, 1)), GAUSSIAN),
-        (workload((EVERYONE,), (COUNT,), cells=10, caps=ROW_CAPS), GAUSSIAN),
-        (workload(columns((0, 1)), cells=10, caps=Caps(None, 3, 1), has_units=True), GAUSSIAN),
-        (workload((EVERYONE,), (COUNT,), cells=10, caps=Caps(None, 3, 1)), GAUSSIAN),
-    ],
-    ids=[
-        "Laplace",
-        "replaced",
-        "two rows and one",
-        "one bin each",
-        "one bin",
-        "rows",
-        "a sum",
-        "no units to count",
-    ],
-)
-def test_where_nothing_is_gained_there_is_no_design(work, law):
-    assert sparse.plan_bins(work, law) is None
 
 
 def test_the_number_of_units_is_measured_once():

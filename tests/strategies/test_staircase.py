@@ -3,7 +3,6 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pandas as pd
 import pytest
 from support.designing import EVERYONE, columns, counting, workload
@@ -12,10 +11,10 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CalibrationError
 from dpframe.plan.designs import scale_design, sketch
-from dpframe.privacy.laws import LAPLACE, STAIRCASE
+from dpframe.privacy.laws import STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.staircase import stairs_of
-from dpframe.strategies import independent, staircase
+from dpframe.strategies import staircase
 from dpframe.strategies.base import Output, Source
 
 COUNT = (Output("count", 0),)
@@ -39,16 +38,6 @@ def test_where_a_row_never_leaves_the_farthest_replacement_is_one_stair():
     made = made_for("a sum of both signs", 1, ROW_CAPS, "replace", always=True)
     assert (made.scales, made.stairs) == ((5.0,), 1)
     assert made_for("a count", 1, ROW_CAPS, "replace", always=True) is None  # it is public
-
-
-def test_stairs_of_one_integer_are_for_other_tables_of_a_release():
-    count = workload((EVERYONE,), COUNT, cells=4)
-    sums = workload(columns((0, 20)))
-    assert staircase.design(count, STAIRCASE) is None  # the discrete Laplace law
-    assert staircase.design(workload(columns((0, 1))), STAIRCASE) is None
-    assert sketch("staircase", count, Fraction(3), beside=False) is None
-    made = [sketch("staircase", work, Fraction(3), beside=True) for work in (count, sums)]
-    assert [int(one.scales[0]) for one in made] == [1, 20]
 
 
 def test_groups_count_where_rows_can_be_spread():
@@ -96,15 +85,6 @@ def test_a_sum_is_as_near_as_it_can_be():
         for name, expected in (("staircase", ours), ("laplace", theirs)):
             made = sketch(name, work, Fraction(epsilon), beside=False)
             assert made.deviations[0] / 1000 == pytest.approx(expected, abs=6e-4)
-
-
-def test_it_reads_what_independent_noise_reads():
-    work = workload(columns((-3, 9)), cells=2)
-    mine, plain = staircase.design(work, STAIRCASE), independent.design(work, LAPLACE)
-    totals = {(1, "value"): np.array([5, -7]), (0, "rows"): np.array([2, 3])}
-    blocks = mine.encode({need: totals[need] for need in mine.needs})
-    assert [block.tolist() for block in blocks] == [[5, -7]]
-    assert mine.predict([2.0])[0].std_error == plain.predict([2.0])[0].std_error == 2
 
 
 SHARED = {

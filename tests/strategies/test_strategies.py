@@ -1,6 +1,5 @@
 """Strategies: what is measured, how it is read back, and the errors they predict."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -139,40 +138,6 @@ def test_a_prediction_for_means_bounds_the_error_of_every_mean(law, made):
     errors = [loads(estimate)[0] * 10**6 for estimate in blocks]
     assert max(errors) == pytest.approx(worst.std_error, rel=1e-9)
     assert min(errors) < worst.std_error * 0.95
-
-
-def test_centering_halves_the_reach_of_a_sum_at_least():
-    made = independent.design(workload((Output("mean", 1),)), GAUSSIAN)
-    # 2 x - (l + u) moves by u - l = 50, against 2 max(|l|, |u|) = 60
-    assert made.scales[0] / made.scales[1] == pytest.approx(50)
-    made = independent.design(workload((Output("mean", 2),)), GAUSSIAN)
-    assert made.scales[0] / made.scales[1] == pytest.approx(3)
-
-
-def test_outputs_that_need_the_same_integers_share_them():
-    once = independent.design(workload((Output("mean", 1),)), GAUSSIAN)
-    asked = tuple(Output(kind, 1) for kind in ("mean", "count", "sum"))
-    again = independent.design(workload(asked), GAUSSIAN)
-    assert again.blocks == once.blocks
-    # rows that cannot be missing are those of the cell
-    several = (Output("count", 0), Output("mean", 2), Output("count", 2), Output("sum", 2))
-    assert len(independent.design(workload(several), LAPLACE).blocks) == 2
-
-
-def test_a_constant_needs_no_noise_for_its_mean():
-    sources = (EVERYONE, Source(4, 4, optional=False))
-    work = Workload(sources, (Output("mean", 1),), row_of(2), reach_of(ROW_CAPS, 2), "add_remove")
-    made = independent.design(work, GAUSSIAN)
-    assert made.scales[0] == 0 < made.scales[1]
-    totals = {(1, "value"): np.array([40, 0])}
-    totals |= {(at, "rows"): np.array([10, 0]) for at in (0, 1)}
-    (mean,) = made.decode(made.encode(totals), [0.0, 3.0])
-    assert mean.values.tolist() == [4, 4]
-    assert loads_of(mean) == 0
-
-
-def loads_of(estimate):
-    return math.sqrt(sum(float(np.max(np.square(part))) for part in estimate.loadings.values()))
 
 
 def test_integers_wrap_instead_of_failing():

@@ -1,6 +1,5 @@
 """The parts of a pair of columns: they add up to one, and say what the values say."""
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -103,20 +102,6 @@ def test_fourth_moments_are_those_of_the_values():
         assert found[0] == pytest.approx((u**a * v ** (4 - a)).sum(), rel=1e-3)
 
 
-@pytest.mark.parametrize("degree", [2, 4])
-def test_standard_errors_are_those_of_many_draws(degree):
-    rng = np.random.default_rng(5)
-    x = rng.integers(0, 11, 20_000)
-    y = np.clip(2 * x + rng.integers(0, 20, 20_000), 0, 40)
-    draws = np.rint(rng.laplace(0, WHOLE, ((degree + 1) ** 2, 4_000)))
-    _, *found = read_off(x, y, draws, degree=degree)
-    for one in found:
-        claimed = math.sqrt(2) * np.sqrt(sum(np.square(part) for part in one.loadings.values()))
-        # the deviation of 4,000 draws is within 10 %, false alarm below 1e-9
-        assert one.values.std() == pytest.approx(np.median(claimed), rel=0.1)
-        assert one.values.std() != pytest.approx(np.median(claimed) * 1.25, rel=0.1)
-
-
 def test_odd_numbers_have_answers():
     for x in (np.array([], np.int64), np.array([3]), np.full(9, 10)):
         noise = np.full((9, 3), -5.0 * WHOLE)
@@ -161,27 +146,3 @@ def test_a_statistic_of_another_column_is_not_read_off_the_parts():
     apart = tuple(replace(out, among=None) for out in work.outputs)
     made = independent.plan_parts(replace(work, outputs=apart), LAPLACE)
     assert len(made.blocks) > len(independent.plan_parts(work, LAPLACE).blocks)
-
-
-def test_all_moments_of_two_columns_err_little():
-    rng = np.random.default_rng(3)
-    values = rng.multivariate_normal([0, 0], [[0.09, 0.054], [0.054, 0.09]], 1_000)
-    x, y = np.rint(1_000 * np.clip(values, -1, 1)).astype(np.int64).T
-    sides = Source(-1_000, 1_000, optional=False)
-    both = Source(-1_000, 1_000, optional=False, others=((-1_000, 1_000),))
-    outputs = (*ALL[:5], Output("var", 3, among=(1, 1)))
-    made = independent.plan_parts(workload((EVERYONE, both, sides, sides), outputs), LAPLACE)
-    grid = Grid(0, -1_000, 1_000)
-    of_x, of_y = bernstein_parts(x, grid, 2), bernstein_parts(y, grid, 2)
-    parts = [(of_x[i] * of_y[j]).sum() for i, j in parts_of_pair(2).values()]
-    noise = np.rint(rng.laplace(0, WHOLE, (9, 20_000))).astype(np.int64)
-    measured = [part + of for part, of in zip(parts, noise, strict=True)]
-    found = made.decode(measured, deviations(made, law=LAPLACE))
-    expected = 1_000, np.corrcoef(x, y)[0, 1], x.mean(), y.mean(), x.var(), y.var()
-    units = 1, 1, 1e3, 1e3, 1e6, 1e6
-    # 0.038 and so on are of many tables: this one is a draw of them
-    most = 4.3, 0.04, 0.0036, 0.0036, 0.0044, 0.0044
-    for one, wanted, unit, limit in zip(found, expected, units, most, strict=True):
-        error = np.sqrt(np.square(one.values - wanted).mean()) / unit
-        assert error <= limit
-        assert error >= 0.8 * limit

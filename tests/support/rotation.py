@@ -1,4 +1,4 @@
-"""Which cases of a test run by default: the first of each, and a third of the others by turns."""
+"""Which cases of a test run: the first of each, and a third of the others by turns."""
 
 import os
 import subprocess
@@ -52,15 +52,19 @@ def _output(command):
 
 
 def part_cases(items, turn):
-    """Return the items of a turn and the others; all that are `full` or `audit` belong to it."""
+    """Return the items of a turn and the others; audits belong to every turn.
+
+    The cases of a test that are `full` take turns by themselves.
+    """
     counted = Counter()
     taken, left = [], []
     for item in items:
         test = item.nodeid.partition("[")[0]
-        marked = any(item.get_closest_marker(lane) for lane in ("full", "audit"))
-        here = marked or counted[test] == 0 or _turn_of(test, counted[test]) == turn
+        full, audit = (item.get_closest_marker(lane) is not None for lane in ("full", "audit"))
+        case = counted[test, full, audit]
+        counted[test, full, audit] += 1
+        here = audit or case == 0 or _turn_of(test, case) == turn
         (taken if here else left).append(item)
-        counted[test] += not marked
     return taken, left
 
 

@@ -66,11 +66,6 @@ def test_units_of_all_types_pass_and_are_found(kind):
     assert fault(pipelines.ranked, frame, units=3).rule == "additivity"
 
 
-def test_frames_with_labels_in_their_index_pass():
-    frame = SMALL.set_axis([f"ride {number}" for number in range(len(SMALL))])
-    assert dpt.check(by_zone, frame, unit="rider", units=3).measured
-
-
 def test_a_fault_names_unit_rule_draw_and_usual_causes():
     found = fault(pipelines.ranked)
     assert (found.rule, found.draw) == ("additivity", 0)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.certifying import carry_text, text_of
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan, release_job
 from support.randomness import SYSTEM
 from support.terminal import main
 
@@ -25,8 +25,6 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
 from dpframe.ledger.log import Protected
 from dpframe.testing import block as open_blocks
 
@@ -228,15 +226,6 @@ def test_a_block_that_no_test_opens_or_that_is_never_closed_warns():
     assert said.count("was never closed") == 1
 
 
-@pytest.mark.full
-def test_blocks_that_are_closed_and_those_of_tests_warn_of_nothing():
-    assert outside_of_tests("dpt.record()") == ""
-    assert "was never closed" not in outside_of_tests("with dpt.record(): pass")
-    in_a_test = "import unittest\nclass T(unittest.TestCase):\n def test(self):\n  "
-    in_a_test += "with dpt.record(): pass\nunittest.main()"
-    assert "DPFrameWarning" not in outside_of_tests(in_a_test)
-
-
 def test_commands_in_a_block_do_not_end_well(tmp_path, capsys):
     (tmp_path / "real").mkdir()
     plan = planned(tmp_path / "real")
@@ -326,30 +315,6 @@ def test_a_thread_that_outlives_its_block_releases_nothing():
     assert "which has ended" in str(failed[0])
 
 
-def test_a_copied_context_that_outlives_its_block_releases_nothing():
-    with dpt.record():
-        context = contextvars.copy_context()
-    with pytest.raises(dpt.PrivacyTestError, match="has ended"):
-        context.run(ask)
-
-
-def test_a_task_that_outlives_its_block_releases_nothing():
-    async def late(go):
-        await go.wait()
-        return ask()
-
-    async def main():
-        go = asyncio.Event()
-        with dpt.record():
-            task = asyncio.create_task(late(go))
-            await asyncio.sleep(0)
-        go.set()
-        return await asyncio.wait_for(task, 10)
-
-    with pytest.raises(dpt.PrivacyTestError, match="has ended"):
-        asyncio.run(main())
-
-
 def steps():
     with dpt.seeded_noise(3):
         yield ask()
@@ -391,19 +356,6 @@ def test_blocks_that_are_closed_out_of_order_leave_nothing_behind():
     with pytest.raises(dpt.PrivacyTestError, match="without its context"):
         second.__exit__(None, None, None)
     assert ask().dp.certificate.release.testing is False
-
-
-def test_threads_have_blocks_of_their_own():
-    def own():
-        with dpt.seeded_noise(3):
-            barrier.wait(10)
-            made = ask()
-            barrier.wait(10)
-            return made.dp.certificate.release.testing
-
-    barrier = threading.Barrier(3)
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(lambda _: own(), range(3))) == [True] * 3
 
 
 def test_a_check_notices_a_thread_that_is_refused_and_never_asked():
@@ -540,14 +492,6 @@ def test_a_path_has_one_new_ledger_inside(tmp_path):
         dpf.Ledger.create(tmp_path / "new.ledger", budget=BUDGET)
         with pytest.raises(LedgerError, match="already"):
             dpf.Ledger.create(tmp_path / "new.ledger", budget=BUDGET)
-
-
-def test_the_accessor_shows_what_is_of_a_test():
-    with dpt.record():
-        frame = declared(dpf.Ledger(budget=BUDGET))
-        assert "TEST" in repr(frame.dp.count("zone", keys=["A"], epsilon=0.5).dp)
-        assert "0.5" in repr(frame.dp)
-    assert "declare it here" in repr(frame.dp) and ".count" not in repr(frame.dp)
 
 
 def test_a_block_that_fails_is_closed():

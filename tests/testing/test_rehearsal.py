@@ -87,15 +87,6 @@ def test_units_of_several_columns_share_values_and_fill_caps(weeks):
     assert dpt.check(publish, made, unit=["aircraft", "week"], units=2).measured
 
 
-def test_few_rows_leave_room_for_several_units():
-    made = dpt.rehearsal(rows=20, max_rows=1000, **FACTS)
-    assert made["rider"].nunique() > 1
-    assert len(dpt.rehearsal(rows=1, max_rows=3, **FACTS)) == 1
-    empty = dpt.rehearsal(rows=0, max_rows=3, **FACTS)
-    assert len(empty) == 0
-    assert "fare" in empty
-
-
 def test_rows_of_a_schema_pass_it():
     made = dpt.rehearsal(Rides, rows=400, privacy_unit="rider", max_rows=20)
     Rides.validate(made)
@@ -134,13 +125,6 @@ def test_nasty_rows_of_a_schema_keep_its_dtypes():
     assert set(made["zone"].cat.categories) == {"A", "B"}
     assert made["seats"].min() == 0
     assert made["seats"].max() == 5  # what 8 bits cannot hold is left out
-
-
-@pytest.mark.parametrize("nasty", [False, True])
-def test_made_up_rows_can_be_kept_in_files(nasty, tmp_path):
-    made = dpt.rehearsal(rows=200, nasty=nasty, max_rows=5, **FACTS)
-    made.to_parquet(tmp_path / "made.parquet")
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "made.parquet"), made)
 
 
 def test_what_was_declared_makes_rows():
