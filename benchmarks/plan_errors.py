@@ -79,6 +79,14 @@ def shared() -> Iterator[Row]:
     alone = errors_of(frame, mirrored["a"], epsilon=1, rows=1000)
     ratio = errors_of(frame, mirrored, epsilon=1, rows=1000).max() / alone.item()
     yield Row("a correlation with its mirror, beside the correlation", ratio, 1)
+    frame = declared(bounds={"x": (0, 1)}, budget=dpf.Budget(**ONE))
+    both = {"query": {"n": dpf.count(), "t": dpf.sum("x")}}
+    both["mechanism"] = {"n": "laplace", "t": "gaussian"}
+    exact, pots = (
+        frame.dp.plan(**both, **spent).table["part"].sum() for spent in (ONE, {"share": 1})
+    )
+    words = "two laws in one charge of (1, 1e-6), half each: part of what one law may spend"
+    yield Row(words, exact, None, f"a share of all: {pots:.3g}")
 
 
 def pair_of(rows: int) -> np.ndarray:

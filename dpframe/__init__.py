@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Never
 
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
-from dpframe.accessors.helping import describe_methods, module_text
+from dpframe.accessors.helping import DataFrame, describe_methods, module_text
 from dpframe.accessors.private import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function, public_names
-from dpframe.accessors.typed import DataFrame
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
@@ -32,7 +31,6 @@ from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.public import public_call
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import histogram, ranges
-from dpframe.queries.discovery import discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.of_columns import (
@@ -49,7 +47,7 @@ from dpframe.queries.of_columns import (
     var,
 )
 from dpframe.queries.query import Query
-from dpframe.queries.suggestions import suggest_bounds, suggest_caps
+from dpframe.queries.searches import discover, suggest_bounds, suggest_caps
 from dpframe.reporting.report import report
 from dpframe.steps.denoise import consistent, denoise
 from dpframe.steps.derive import interval, ratio

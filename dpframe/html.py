@@ -6,7 +6,7 @@ notebook, light or dark.
 
 import html
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
@@ -45,10 +45,9 @@ def budget_html(status: Any, whose: str) -> str:
         ("budget", f"{budget_text(budget)}{whose}"),
         ("used", status.used_words),
         ("left", f"{floor(100 * status.remaining_share)}%"),
-        *(("", line) for line in [*noise_left(status, floor), share_left(status, floor)] if line),
     ]
-    if budget.discovery:
-        rows.append(("", f"delta={floor(status.remaining_delta)} to find groups with"))
+    left = [*noise_left(status), share_left(status), discovery_left(status).removeprefix("; ")]
+    rows += [("", line) for line in left if line]
     return section(title_html("Privacy budget"), bar, pairs(rows), _releases(status.releases))
 
 
@@ -64,28 +63,28 @@ def _releases(frame: Any) -> str:
     return grid(list(shown), zip(*shown.values(), strict=True)) if len(latest) else ""
 
 
-def noise_left(status: Any, shown: Callable[[float], str]) -> list[str]:
-    """Say how much of each kind of noise still fits, for those of which something does.
-
-    Parameters
-    ----------
-    status
-        A `dpframe.ledger.status.BudgetStatus`.
-    shown
-        Shows a number, rounded down.
-    """
-    most = {"epsilon": status.remaining_epsilon, "mu": status.remaining_mu}
-    fit = [f"{name}={shown(amount)} of {_NOISE[name]}" for name, amount in most.items() if amount]
-    return [*fit[:1], *(f"or {line}" for line in fit[1:])]
+def noise_left(status: Any, digits: int = _DIGITS) -> list[str]:
+    """Say how much of each kind of noise still fits, for those of which something does."""
+    largest = {"epsilon": status.remaining_epsilon, "mu": status.remaining_mu}
+    amounts = {name: floor(amount, digits) for name, amount in largest.items() if amount}
+    lines = [f"{name}={amount} of {_NOISE[name]}" for name, amount in amounts.items()]
+    return [*lines[:1], *(f"or {line}" for line in lines[1:])]
 
 
-def share_left(status: Any, shown: Callable[[float], str]) -> str:
+def share_left(status: Any, digits: int = _DIGITS) -> str:
     """Say which share takes all that is left; nothing where there is none."""
     if not status.largest_share:
         return ""
-    share = shown(status.largest_share)
+    share = floor(status.largest_share, digits)
     nearly = "" if float(share) == status.largest_share else "nearly "
     return f"share={share} takes {nearly}all of it"
+
+
+def discovery_left(status: Any) -> str:
+    """Say how much delta is left to find groups with, where some was kept for it."""
+    if not status.budget.discovery:
+        return ""
+    return f"; delta={floor(status.remaining_delta)} to find groups with"
 
 
 def budget_text(budget: Any) -> str:

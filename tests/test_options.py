@@ -9,7 +9,7 @@ import pytest
 import dpframe as dpf
 from dpframe.options import FRONT, RARE, Aim, ChosenRows, GivenBounds, Mechanisms, Memo, Spending
 from dpframe.privacy.amounts import AMOUNTS, Amount
-from dpframe.queries.discovery import DiscoveryMechanism
+from dpframe.queries.searches import DiscoveryMechanism
 
 QUERIES = (
     "count rate sum mean var std cov corr slope regression histogram ranges quantile units "

@@ -7,10 +7,9 @@ from typing import Any, Never, cast
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy, SeriesGroupBy
 
-from dpframe.accessors.helping import frame_method_of, method_of
+from dpframe.accessors.helping import DataFrame, frame_method_of, method_of
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import Grouped, no_dp_of_groups, no_dp_of_series
-from dpframe.accessors.typed import DataFrame
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
@@ -162,8 +161,8 @@ class DPAccessor(PrivateAccessor):
 
         Example: `released.dp.denoise()`.
         """
-        given = {"columns": columns, "graph": graph, "across": across, **options}
-        return cast(DataFrame, denoise.denoise(self._frame, method, **given))
+        options |= {"columns": columns, "graph": graph, "across": across}
+        return cast(DataFrame, denoise.denoise(self._frame, method, **options))
 
     @property
     def best(self) -> dict[str, Any]:
@@ -213,46 +212,8 @@ class DPAccessor(PrivateAccessor):
             self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent
         )
 
-    def nlargest(self, n: int, column: Hashable | None = None) -> DataFrame:
-        """Keep the rows with the largest values of a released column, and write that down.
-
-        Parameters
-        ----------
-        n
-            How many.
-        column
-            The column; `None`: the only one. Released values decide, rounded or not.
-
-        Raises
-        ------
-        CertificateError
-            If the frame is not what was released.
-        QueryError
-            If n is not a whole number, or there is no such released column.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> import dpframe as dpf
-        >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
-        >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
-        >>> released.dp.nlargest(1).index.tolist()
-        ['B']
-        """
-        return cast(DataFrame, suppress.nlargest(self._frame, n, column))
-
-    def nsmallest(self, n: int, column: Hashable | None = None) -> DataFrame:
-        """Keep the rows with the smallest values of a released column; see `.dp.nlargest`.
-
-        Parameters
-        ----------
-        n
-            How many.
-        column
-            The column; `None`: the only one.
-        """
-        return cast(DataFrame, suppress.nsmallest(self._frame, n, column))
-
+    nlargest = frame_method_of(suppress.nlargest)
+    nsmallest = frame_method_of(suppress.nsmallest)
     round = frame_method_of(suppress.round)
     suppress = frame_method_of(suppress.suppress)
     rename = frame_method_of(rename.rename)

@@ -1,17 +1,30 @@
-"""What `help` says of methods of `.dp`: a line for each keyword, from where it is described."""
+"""How methods of `.dp` are made of functions, and what `help` says of them."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from itertools import groupby
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pandas as pd
 
-from dpframe.accessors.typed import DataFrame
 from dpframe.options import Aim, ChosenRows, Memo, Spending
 from dpframe.public import wrong_call
+
+if TYPE_CHECKING:
+    from dpframe.accessors.frames import DPAccessor
+
+    class DataFrame(pd.DataFrame):
+        """A frame of pandas, with the accessor that the package registers."""
+
+        @property
+        def dp(self) -> DPAccessor:
+            """Differentially private releases of the frame."""
+
+else:
+    DataFrame = pd.DataFrame
+"""The frame whose `.dp` type checkers and editors know; at run time it is that of pandas."""
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
@@ -49,10 +62,12 @@ def _described(
 ) -> str:
     """Write the docstring of a method with a line for each keyword."""
     shared = {name: line for options in _SHARED for name, line in _lines(options).items()}
-    own = {name: line for name, line in _lines(function).items() if not line.startswith("See ")}
-    known = {**shared, **own}
+    lines_of_function = {
+        name: line for name, line in _lines(function).items() if not line.startswith("See ")
+    }
+    lines = {**shared, **lines_of_function}
     names = [name for name in inspect.signature(method).parameters if name != "self"]
-    rows = [(name, _resolved(name, known.get(name, ""), functions)) for name in names]
+    rows = [(name, _resolved(name, lines.get(name, ""), functions)) for name in names]
     before, *after = _NEXT_SECTION.split(inspect.getdoc(method) or "", maxsplit=1)
     text = [before.rstrip(), "", "Parameters", "----------"]
     for line, group in groupby(rows, key=lambda row: row[1]):
@@ -80,8 +95,8 @@ def _resolved(name: str, line: str, functions: Mapping[str, Any]) -> str:
     elsewhere = _ELSEWHERE.match(line)
     if elsewhere is None or elsewhere[1] not in functions:
         return line
-    there = _lines(functions[elsewhere[1]]).get(name)
-    return line if there is None else _resolved(name, there, functions)
+    line_there = _lines(functions[elsewhere[1]]).get(name)
+    return line if line_there is None else _resolved(name, line_there, functions)
 
 
 def _filled(start: str, text: str, indent: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Self, cast, overload
 
 import pandas as pd
 
+from dpframe.accessors.helping import DataFrame
 from dpframe.accessors.showing import (
     accessor_html,
     accessor_text,
@@ -17,7 +18,6 @@ from dpframe.accessors.showing import (
     no_such_name,
     public_names,
 )
-from dpframe.accessors.typed import DataFrame
 from dpframe.arguments import is_one_of
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.context import at_the_door
@@ -54,10 +54,16 @@ from dpframe.public import no_such_keyword, public_call, public_calls
 from dpframe.queries import binned, of_columns
 from dpframe.queries.aggregate import AskedPart, aggregate
 from dpframe.queries.binned import QUARTILES, Quantiles
-from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
 from dpframe.queries.margins import MarginWeights, margins
 from dpframe.queries.query import Query, Request, Search
-from dpframe.queries.suggestions import OfValues, suggest_bounds, suggest_caps
+from dpframe.queries.searches import (
+    DiscoveryMechanism,
+    Dtypes,
+    OfValues,
+    discover,
+    suggest_bounds,
+    suggest_caps,
+)
 from dpframe.sources.cells import UTF8, Dialect
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName

@@ -183,10 +183,10 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     tree = isinstance(mechanism, TreePart)
     read_off = QuantileDefinition in definitions
     tree = tree and not read_off
-    known = noisy and not read_off and not isinstance(mechanism, ThresholdPart)
-    apart = known and not isinstance(mechanism, LayersPart | SignsPart)
+    has_errors = noisy and not read_off and not isinstance(mechanism, ThresholdPart)
+    apart = has_errors and not isinstance(mechanism, LayersPart | SignsPart)
     single = len(certificate.releases) == 1
-    derives = derived or (known and not tree)
+    derives = derived or (has_errors and not tree)
     sums = derives and (totals > 0 or derived)
     keyed = bool(certificate.table.levels)
     timed = any(column.form.is_total and column.times is not None for column in columns)
@@ -200,7 +200,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         "best": SuggestDefinition in definitions,
         "between": tree and single,
         "quantile": tree and single,
-        "combine": known,
+        "combine": has_errors,
         "covariance": noisy and not read_off and single,
         "denoise": apart
         and single

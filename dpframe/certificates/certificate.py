@@ -96,10 +96,11 @@ class Release(records.Record):
 
     def __post_init__(self) -> None:
         mechanism = self.mechanism
-        found = [grouping.source == "discovered" for grouping in self.query.by]
+        discovered = [grouping.source == "discovered" for grouping in self.query.by]
         kinds = mechanism_parts.kinds_of_groups(mechanism)
-        records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
-        records.require(all(found) or not any(found), "all groups are discovered, or none is")
+        records.require(sum(discovered) == len(kinds), "discovered groups have a dtype each")
+        alike = all(discovered) or not any(discovered)
+        records.require(alike, "all groups are discovered, or none is")
         quantiles = {not column.features for column in self.columns}
         selects = isinstance(mechanism, mechanism_parts.SelectionPart)
         records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
@@ -137,17 +138,17 @@ class Release(records.Record):
             left_out = not packed.numbers.size  # by an earlier publication
             return packed if left_out else Packed.of(packed.numbers[places])
 
-        return replace(self, columns=tuple(_change_rows(one, taken) for one in self.columns))
+        return replace(self, columns=tuple(_change_rows(column, taken) for column in self.columns))
 
     def with_rows_of(self, table: np.ndarray) -> "Release":
         """Return what is said about its rows among some rows of the table."""
         if self.rows is None:
             return self.with_rows(table)
-        own = records.places_of(self.rows)
-        known = np.full(1 + max(own.max(initial=-1), table.max(initial=-1)), -1, np.intp)
-        known[own] = np.arange(len(own))
-        rows = np.flatnonzero(known[table] >= 0)
-        return replace(self.with_rows(known[table[rows]]), rows=Packed.of(rows))
+        places = records.places_of(self.rows)
+        place_of_row = np.full(1 + max(places.max(initial=-1), table.max(initial=-1)), -1, np.intp)
+        place_of_row[places] = np.arange(len(places))
+        rows = np.flatnonzero(place_of_row[table] >= 0)
+        return replace(self.with_rows(place_of_row[table[rows]]), rows=Packed.of(rows))
 
     @property
     def facts(self) -> list[tuple[str, list[str]]]:
@@ -235,7 +236,7 @@ class Certificate(records.Record):
             return
         packed = [release.rows for release in self.releases if release.rows is not None]
         records.require(len(packed) == len(self.releases), "each of several releases has its rows")
-        rows = np.sort(np.concatenate([records.places_of(one) for one in packed]))
+        rows = np.sort(np.concatenate([records.places_of(places) for places in packed]))
         records.require(bool((rows == np.arange(len(rows))).all()), "each row is of one release")
 
     @property
@@ -305,8 +306,8 @@ class Certificate(records.Record):
     def state(self) -> str:
         """What a verified frame is: "released", or "post-processed" by calls that are listed."""
         table = self.table
-        made = table.definitions or table.cuts or table.joined or table.published
-        return "post-processed" if made or table.alias != NO_ALIAS else "released"
+        changed = table.definitions or table.cuts or table.joined or table.published
+        return "post-processed" if changed or table.alias != NO_ALIAS else "released"
 
     @property
     def denoising(self) -> pd.DataFrame:
@@ -318,9 +319,9 @@ class Certificate(records.Record):
         gain.
         """
         rows = [
-            (one.into, name, gain, one.tried_absolute[name], name in {*one.members, one.method})
-            for one in denoised_of(self.table.definitions)
-            for name, gain in one.tried.items()
+            (part.into, name, gain, part.tried_absolute[name], name in {*part.members, part.method})
+            for part in denoised_of(self.table.definitions)
+            for name, gain in part.tried.items()
         ]
         gains = ["estimated_gain", "absolute_gain"]
         table = pd.DataFrame(rows, columns=["column", "method", *gains, "chosen"])
@@ -328,7 +329,8 @@ class Certificate(records.Record):
 
     def with_rows(self, places: np.ndarray) -> "Certificate":
         """Return the certificate of some rows, in the order of their places."""
-        return replace(self, releases=tuple(one.with_rows_of(places) for one in self.releases))
+        releases = tuple(release.with_rows_of(places) for release in self.releases)
+        return replace(self, releases=releases)
 
     @property
     def width(self) -> int:
@@ -368,9 +370,9 @@ class Certificate(records.Record):
         """Compute a table of the rows of each release, and put them together again."""
         if len(self.releases) == 1:
             return compute(table, self.releases[0])
-        made = [compute(table.iloc[one.places], one) for one in self.releases]
-        rows = np.concatenate([np.arange(len(table))[one.places] for one in self.releases])
-        return pd.concat(made).iloc[np.argsort(rows)].set_axis(table.index, axis=0)
+        tables = [compute(table.iloc[release.places], release) for release in self.releases]
+        rows = np.concatenate([np.arange(len(table))[release.places] for release in self.releases])
+        return pd.concat(tables).iloc[np.argsort(rows)].set_axis(table.index, axis=0)
 
     def __repr__(self) -> str:
         """Show the promise in words."""
@@ -380,8 +382,8 @@ class Certificate(records.Record):
             lines = [f"Certificate {self.release.title}", *self.release.lines(), *after]
         else:
             lines = [f"Table of {len(self.releases)} releases", *after]
-            for one in self.releases:
-                lines += ["", f"Release {one.title}", *one.lines()]
+            for release in self.releases:
+                lines += ["", f"Release {release.title}", *release.lines()]
         return "\n".join(map(visible, lines))  # a label may come from a file
 
     def _repr_html_(self) -> str:
@@ -391,12 +393,12 @@ class Certificate(records.Record):
         done = [grid(["done afterwards"], lines)] if lines else []
         if len(self.releases) == 1:
             return section(title_html("Privacy certificate"), *self.release.html(seal), *done)
-        each = (
+        promises = (
             part
-            for one in self.releases
-            for part in (title_html(f"Release {one.title}"), *one.html())
+            for release in self.releases
+            for part in (title_html(f"Release {release.title}"), *release.html())
         )
-        return section(title_html("Table of several releases"), *done, pairs([seal]), *each)
+        return section(title_html("Table of several releases"), *done, pairs([seal]), *promises)
 
 
 def check_alike(
@@ -418,18 +420,20 @@ def check_alike(
     QueryError
         If they have not.
     """
-    here, there = ([list(one.columns), list(one.index.names)] for one in (frame, model))
-    if here != there:
-        listed = f"{quote(there[0])} by {there[1]!r}, and {quote(here[0])} by {here[1]!r}"
+    here = list(frame.columns), list(frame.index.names)
+    first_labels = list(model.columns), list(model.index.names)
+    if here != first_labels:
+        (columns, levels), (others, other_levels) = first_labels, here
+        listed = f"{quote(columns)} by {levels!r}, and {quote(others)} by {other_levels!r}"
         way_out = "Use .dp.rename, or choose columns, before."
         rule = f"releases must have the same columns and levels: {listed}. {way_out}"
         raise QueryError(rule, parameter=parameter)
-    own, wanted = (list(map(_measured_as, part.columns)) for part in (release, first))
-    if own != wanted:
-        kinds = " and ".join(quote([kind for kind, *_ in part]) for part in (wanted, own))
+    measured = [list(map(_measured_as, part.columns)) for part in (first, release)]
+    if measured[0] != measured[1]:
+        kinds = " and ".join(quote([kind for kind, *_ in part]) for part in measured)
         rule = f"releases must have columns of the same kinds, and these are {kinds}"
-        why = "or count times from different bounds, or rows by different weights"
-        raise QueryError(f"{rule}, {why}.", parameter=parameter)
+        reason = "or count times from different bounds, or rows by different weights"
+        raise QueryError(f"{rule}, {reason}.", parameter=parameter)
 
 
 def _measured_as(column: ColumnPart) -> tuple[object, ...]:
@@ -457,7 +461,7 @@ def _without_rows(column: ColumnPart) -> ColumnPart:
 def without_all_rows(release: Release) -> Release:
     """Leave out all that is said row by row: of a table with other rows than were released."""
     nothing = Packed.of(np.zeros(0))
-    columns = tuple(_change_rows(one, lambda _: nothing) for one in release.columns)
+    columns = tuple(_change_rows(column, lambda _: nothing) for column in release.columns)
     return replace(release, columns=columns)
 
 
@@ -485,7 +489,7 @@ def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:
     if isinstance(part, Packed):
         return change(part)
     if isinstance(part, Mapping):
-        return {name: _change_rows(one, change) for name, one in part.items()}
+        return {name: _change_rows(inner, change) for name, inner in part.items()}
     if isinstance(part, records.Record):
         return type(part)(**_change_rows(vars(part), change))
     return part

@@ -34,7 +34,7 @@ def check_recorded(release: Release, ledger: Ledger) -> None:
         charged = "no ledger" if named is None else f"ledger {named.id}"
         raise CertificateError(f"this release was charged to {charged}, not to {ours}.")
     release_id = release.release_id
-    entry = next((one for one in ledger.entries if one.release_id == release_id), None)
+    entry = next((kept for kept in ledger.entries if kept.release_id == release_id), None)
     if entry is None:
         older = "it is an older copy, or the certificate was not given for this release"
         raise CertificateError(f"{ours} was never charged for release {release_id}: {older}.")

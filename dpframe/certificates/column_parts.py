@@ -209,14 +209,15 @@ class ColumnPart(records.Record):
         records.require(kind.is_about(number), f"{self.kind} is not about {number} columns")
         met = self.condition is not None
         records.require(met == (kind.is_mean and not kind.of_values), "a rate has a condition")
-        known = self.features.keys()
+        names = self.features.keys()
         bounds = [part.clipped for part in self.columns]
         ways = (
             statistic_of(self.kind, bounds, sampled=sampled).features for sampled in (False, True)
         )
-        records.require(any(known == {*way} for way in ways), f"features are those of {self.kind}")
+        fits = any(names == {*features} for features in ways)
+        records.require(fits, f"features are those of {self.kind}")
         totals = [part.total is None for part in self.features.values()]
-        records.require(all(own == kind.is_total for own in totals), "quotients have totals")
+        records.require({kind.is_total}.issuperset(totals), "quotients have totals")
         timed = any(part.times for part in self.columns)
         records.require(not (timed and kind.of_numbers), f"{self.kind} is of numbers")
 
@@ -251,7 +252,7 @@ class ColumnPart(records.Record):
                 if part.total is not None
             },
             {
-                name: {block: unpack(own) for block, own in part.loadings.items()}
+                name: {block: unpack(loading) for block, loading in part.loadings.items()}
                 for name, part in self.features.items()
             },
         )
@@ -324,8 +325,8 @@ def values_part(
 
 def quantile_part(name: str, values: ValuesPart) -> ColumnPart:
     """Describe quantiles of a column."""
-    about: dict[str, Any] = dict.fromkeys(("condition", "where", "weights", "noise", "std_error"))
-    return ColumnPart("quantile", name, (values,), integer=False, features={}, **about)
+    absent: dict[str, Any] = dict.fromkeys(("condition", "where", "weights", "noise", "std_error"))
+    return ColumnPart("quantile", name, (values,), integer=False, features={}, **absent)
 
 
 def no_errors() -> QueryError:

@@ -21,7 +21,7 @@ _MOST = 3  # releases that are listed
 
 def mark_diagnosis(frame: pd.DataFrame, releases: Iterable[Release], call: str) -> pd.DataFrame:
     """Note on a frame which call computed it, and of which releases."""
-    named = dict.fromkeys(one.release_id for one in releases)
+    named = dict.fromkeys(release.release_id for release in releases)
     frame.attrs = {_ATTRIBUTE: {"by": call, "releases": list(named)}}
     return frame
 
@@ -126,8 +126,8 @@ class ShownFrame(_WordedFrame):
     def _options(self) -> AbstractContextManager[object]:
         wide = max(shutil.get_terminal_size((100, 24)).columns, 80)
         columns = "display.max_columns", _MOST_COLUMNS, "display.width", wide
-        whole = "display.max_colwidth", None  # a hint that is cut does not help
-        return pd.option_context(*columns, *whole, "display.float_format", self._number)
+        hints = "display.max_colwidth", None  # a hint that is cut does not help
+        return pd.option_context(*columns, *hints, "display.float_format", self._number)
 
     def _number(self, value: float) -> str:
         return plain_number(value, self.digits_shown)
@@ -164,8 +164,8 @@ def _in_words(label: Hashable) -> Hashable:
     if not isinstance(label, tuple):
         return label
     *above, name = label
-    query = "".join(f"{one}: " for one in above if not isinstance(one, tuple))
-    by = "".join(f" by {_by(one)}" for one in above if isinstance(one, tuple) and one)
+    query = "".join(f"{part}: " for part in above if not isinstance(part, tuple))
+    by = "".join(f" by {_by(part)}" for part in above if isinstance(part, tuple) and part)
     return visible(f"{query}{name}{by}")
 
 

@@ -32,14 +32,14 @@ _Item = TypeVar("_Item")
 _AT_ONCE = 20  # items, each of which is small or was checked
 
 
-def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> None:
+def check_pieces(hint: Any, value: Any, check: Check, place: FieldPath = ()) -> None:
     """Check what is large within a value: long lists and objects, their items first.
 
     Parameters
     ----------
     hint
         The type of the value.
-    found
+    value
         The value, as plain JSON.
     check
         Raises an error where a piece is not of a type.
@@ -51,24 +51,24 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
     ExcessError
         If something large is of no type that is large.
     """
-    if not is_large(found):
+    if not is_large(value):
         return
     forms = _forms(hint)
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         (inner, *_) = _items_of(forms, tuple)
-        for start, some in enumerate(_batches(found)):
+        for start, some in enumerate(_batches(value)):
             for at, item in enumerate(some, start * _AT_ONCE):
                 check_pieces(inner, item, check, (*place, at))
             check(hint, some, place, start * _AT_ONCE)
         return
-    record = next((form for form in forms if _hints(form).keys() == found.keys()), None)
+    record = next((form for form in forms if _hints(form).keys() == value.keys()), None)
     if record is not None:
         for name, inner in _hints(record).items():
-            check_pieces(inner, found[name], check, (*place, name))
+            check_pieces(inner, value[name], check, (*place, name))
         return
-    _check_names(forms, found, place)
+    _check_names(forms, value, place)
     (_, inner) = _items_of(forms, Mapping)
-    for some in _batches(found.items()):
+    for some in _batches(value.items()):
         for name, item in some:
             check_pieces(inner, item, check, (*place, name))
         check(hint, dict(some), place, 0)
@@ -79,7 +79,7 @@ def _forms(hint: Any) -> list[Any]:
     if typing.get_origin(hint) is Annotated:
         return _forms(typing.get_args(hint)[0])
     if typing.get_origin(hint) in (typing.Union, UnionType):
-        return [form for one in typing.get_args(hint) for form in _forms(one)]
+        return [form for inner in typing.get_args(hint) for form in _forms(inner)]
     return [hint]
 
 
@@ -91,13 +91,13 @@ def _hints(form: Any) -> Mapping[str, Any]:
     return {field.name: field.type for field in dataclasses.fields(form)}
 
 
-def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPath) -> None:
+def _check_names(forms: Sequence[Any], value: Mapping[Any, Any], place: FieldPath) -> None:
     """Say which field is missing, or is none, where there is one type of record."""
     records = [hints for form in forms if (hints := _hints(form))]
     if len(records) == 1:
         (fields,) = records
-        absent = [name for name in fields if name not in found]
-        wrong, *_ = absent or [name for name in found if name not in fields]
+        absent = [name for name in fields if name not in value]
+        wrong, *_ = absent or [name for name in value if name not in fields]
         where = ".".join(map(str, (*place, wrong)))
         raise ExcessError(f"{where:.100}: {'Field required' if absent else 'no field'}")
 
@@ -111,8 +111,8 @@ def _items_of(forms: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    rest = iter(items)
-    while some := list(islice(rest, _AT_ONCE)):
+    iterator = iter(items)
+    while some := list(islice(iterator, _AT_ONCE)):
         yield some
 
 
@@ -131,7 +131,7 @@ class ExcessError(ValueError):
     """JSON holds more than it may."""
 
 
-def check_excess(found: object) -> None:
+def check_excess(json_value: object) -> None:
     """Refuse plain JSON with more in it than certificates hold, however it is made.
 
     Raises
@@ -139,7 +139,7 @@ def check_excess(found: object) -> None:
     ExcessError
         If it has too many values or levels, or too long a text.
     """
-    count, level = 0, [found]
+    count, level = 0, [json_value]
     for _ in range(_DEEPEST):
         count += len(level)
         if count > _MOST_VALUES:
@@ -181,15 +181,15 @@ def parse_json(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a name comes twice")
-    return found
+    return members
 
 
-def is_large(found: object) -> bool:
+def is_large(json_value: object) -> bool:
     """Whether plain JSON holds so much that its faults would be very many."""
-    count, level = 0, [found]
+    count, level = 0, [json_value]
     while level:
         count += len(level)
         if count > _LARGE or _is_long(level):
@@ -290,9 +290,9 @@ class TaggedBy:
         self, source: Any, handler: Callable[[object], CoreSchema]
     ) -> CoreSchema:
         records = typing.get_args(source)
-        tags = (typing.get_args(typing.get_type_hints(one)[self._field]) for one in records)
-        schemas = (handler(one) for one in records)
-        choices = {tag: one for some, one in zip(tags, schemas, strict=True) for tag in some}
+        tags = (typing.get_args(typing.get_type_hints(record)[self._field]) for record in records)
+        schemas = (handler(record) for record in records)
+        choices = {tag: record for some, record in zip(tags, schemas, strict=True) for tag in some}
         return {"type": "tagged-union", "discriminator": self._field, "choices": choices}
 
 
@@ -334,16 +334,16 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def read(kind: type[P], found: object, what: str, text: str | None = None) -> P:
+def read(kind: type[P], value: object, noun: str, text: str | None = None) -> P:
     """Read a record that anybody may have written.
 
     Parameters
     ----------
     kind
         The type of the record.
-    found
+    value
         What should be its plain JSON.
-    what
+    noun
         What it is called in an error.
     text
         The JSON itself, if it is at hand.
@@ -354,30 +354,30 @@ def read(kind: type[P], found: object, what: str, text: str | None = None) -> P:
         If it is not such a record.
     """
     try:
-        if is_large(found):
-            check_excess(found)
-            check_pieces(kind, found, _validate)
-        record: P = _validate(kind, found, (), text=text)
+        if is_large(value):
+            check_excess(value)
+            check_pieces(kind, value, _validate)
+        record: P = _validate(kind, value, (), text=text)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableCertificateError(
-            f"{what} cannot be read: {_fault(error)}. Go back to what was released."
+            f"{noun} cannot be read: {_fault(error)}. Go back to what was released."
         ) from None
     return record
 
 
 def _validate(
-    hint: Any, found: Any, place: FieldPath, start: int = 0, text: str | None = None
+    hint: Any, value: Any, place: FieldPath, start: int = 0, text: str | None = None
 ) -> Any:
     """Read a value; where that is wrong, name the first field, and its rule."""
     from pydantic import ValidationError  # as slow as what is needed anyway
 
     if text is None:
-        text = json.dumps(found, allow_nan=False)
+        text = json.dumps(value, allow_nan=False)
     try:
         return _adapter_of(hint).validate_json(text)
     except ValidationError as error:
         first, *_ = error.errors(include_url=False, include_context=False, include_input=False)
-        inside = [one + start if isinstance(one, int) else one for one in first["loc"][:1]]
+        inside = [step + start if isinstance(step, int) else step for step in first["loc"][:1]]
         unknown = first["type"] == "union_tag_invalid"
         rule = "it says of itself what no certificate holds" if unknown else first["msg"]
         raise _FaultError([*place, *inside, *first["loc"][1:]], rule) from None
@@ -417,9 +417,9 @@ def schema_of_record(kind: type[Record]) -> dict[str, Any]:
     schema: dict[str, Any] = _adapter_of(kind).json_schema()
     parts = {part.__name__: part for part in _records(Record)}
     for name, described in {**schema.get("$defs", {}), kind.__name__: schema}.items():
-        about, fields = _describe_fields(parts[name])
+        summary, fields = _describe_fields(parts[name])
         described.pop("title", None)
-        described["description"] = about
+        described["description"] = summary
         for field, rules in described["properties"].items():
             rules.pop("title", None)
             rules["description"] = fields[field]
@@ -437,11 +437,13 @@ def _records(kind: type[Record]) -> Iterator[type[Record]]:
 
 def _describe_fields(kind: type[Record]) -> tuple[str, dict[str, str]]:
     """Return what a docstring says about a record, and about each of its fields."""
-    about, _, parameters = cleandoc(kind.__doc__ or "").partition("\nParameters\n----------\n")
-    found = re.split(r"^(\S+)\n(?= {4})", parameters.partition("\n\n")[0], flags=re.MULTILINE)[1:]
-    own = dict(zip(found[::2], map(_join_lines, found[1::2]), strict=True))
+    summary, _, parameters = cleandoc(kind.__doc__ or "").partition("\nParameters\n----------\n")
+    text = parameters.partition("\n\n")[0]
+    _, *paragraphs = re.split(r"^(\S+)\n(?= {4})", text, flags=re.MULTILINE)
+    described = dict(zip(paragraphs[::2], map(_join_lines, paragraphs[1::2]), strict=True))
     bases = (_describe_fields(base)[1] for base in kind.__bases__ if base is not Record)
-    return _join_lines(about), {name: text for one in (*bases, own) for name, text in one.items()}
+    fields = {name: line for part in (*bases, described) for name, line in part.items()}
+    return _join_lines(summary), fields
 
 
 def _join_lines(text: str) -> str:
@@ -458,11 +460,11 @@ class Held(Record):
         return object.__repr__(self)
 
     @classmethod
-    def holding(cls, **own: Any) -> Self:
+    def holding(cls, **content: Any) -> Self:
         """Keep an object without its text."""
-        made = cls.__new__(cls)
-        vars(made).update(own)
-        return made
+        record = cls.__new__(cls)
+        vars(record).update(content)
+        return record
 
     def __getattr__(self, name: str) -> Any:
         """Write the text, the only field."""
@@ -511,10 +513,10 @@ class Packed(Held):
     @property
     def numbers(self) -> np.ndarray:
         """The numbers."""
-        own = vars(self)
-        if "_content" not in own:
-            own["_content"] = np.frombuffer(base64.b64decode(self.float64), "<f8")
-        content: np.ndarray = own["_content"]
+        kept = vars(self)
+        if "_content" not in kept:
+            kept["_content"] = np.frombuffer(base64.b64decode(self.float64), "<f8")
+        content: np.ndarray = kept["_content"]
         return content
 
 
@@ -537,7 +539,9 @@ def places_of(packed: Packed) -> np.ndarray:
         If they are something else; they may come from a file.
     """
     numbers = np.asarray(unpack(packed))
-    whole = bool((numbers == np.floor(numbers)).all()) and len(np.unique(numbers)) == len(numbers)
-    if not whole or numbers.min(initial=0) < 0 or numbers.max(initial=0) > _MOST_PLACES:
+    integers = bool((numbers == np.floor(numbers)).all())
+    differ = len(np.unique(numbers)) == len(numbers)
+    inside = 0 <= numbers.min(initial=0) <= numbers.max(initial=0) <= _MOST_PLACES
+    if not (integers and differ and inside):
         raise ValueError("positions are whole numbers from 0, each once")
     return numbers.astype(np.intp)

@@ -56,8 +56,8 @@ class NoisyMechanismPart(MechanismPart):
     law: Annotated[str, records.OneOf(LAWS)]
 
     def __post_init__(self) -> None:
-        own = MECHANISMS[self.name].law.name
-        records.require(self.law == own, "the law is that of the mechanism")
+        law = MECHANISMS[self.name].law.name
+        records.require(self.law == law, "the law is that of the mechanism")
 
     @property
     def distribution(self) -> Law:
@@ -107,8 +107,8 @@ class BlockNoisePart(NoisyMechanismPart):
         grouped = [block for group in self.groups for block in group]
         records.require(len(set(grouped)) == len(grouped), "a block is in one group")
         records.require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
-        known = all(map(self.distribution.knows, filter(None, self.scales.values())))
-        records.require(known, "scales are of the law")
+        of_law = all(map(self.distribution.knows, filter(None, self.scales.values())))
+        records.require(of_law, "scales are of the law")
         records.require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
 
     @property
@@ -164,7 +164,8 @@ class SignsPart(NoisyMechanismPart):
         records.require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
         records.require(len(self.members) == len(self.groups), "every group has members")
         pairs = zip(self.groups, self.members, strict=True)
-        records.require(all(len(own) <= most for own, most in pairs), "groups have their members")
+        fits = all(len(members) <= most for members, most in pairs)
+        records.require(fits, "groups have their members")
 
     @property
     def scale_by_block(self) -> Mapping[str, float]:
@@ -179,12 +180,12 @@ class SignsPart(NoisyMechanismPart):
     def drawn_together(self, rows: int) -> list[tuple[str, ...]]:
         """Return the blocks that are drawn together, and one name for all that are not read."""
         pairs = zip(self.groups, self.members, strict=True)
-        return [(*own, *(_OTHERS,) * (most - len(own))) for own, most in pairs if own]
+        return [(*few, *(_OTHERS,) * (most - len(few))) for few, most in pairs if few]
 
     def beside(self, other: "SignsPart") -> "SignsPart":
         """Say where the noise of two tables that were measured together comes from."""
         pairs = zip(self.groups, other.groups, strict=True)
-        groups = tuple(tuple(dict.fromkeys(own + theirs)) for own, theirs in pairs)
+        groups = tuple(tuple(dict.fromkeys(blocks + theirs)) for blocks, theirs in pairs)
         return replace(self, scales={**self.scales, **other.scales}, groups=groups)
 
 
@@ -299,8 +300,8 @@ class MarginsPart(LayersPart):
         super().__post_init__()
         records.require(len(set(self.layers)) == len(self.layers), "a layer is named once")
         places = [place for layer in self.layers for place in layer]
-        there = all(place < len(self.sizes) for place in places)
-        records.require(there, "layers are along axes that there are")
+        exist = all(place < len(self.sizes) for place in places)
+        records.require(exist, "layers are along axes that there are")
 
     @property
     def _layers(self) -> int:
@@ -343,8 +344,8 @@ class SumsPart(MarginsPart):
         records.require(len(set(self.cells)) == len(self.cells), "cells differ")
         records.require(max(self.cells) < math.prod(self.sizes), "cells are in the product")
         records.require(self.table < len(self.layers), "the table is one that was measured")
-        there = sorted(self.layers[-1]) == [*range(len(self.sizes))]
-        records.require(there, "the last table that was measured has all cells")
+        complete = sorted(self.layers[-1]) == [*range(len(self.sizes))]
+        records.require(complete, "the last table that was measured has all cells")
         noisy = all(min(scales) > 0 for scales in self.tau.values())
         records.require(noisy, "every table has noise")
 
@@ -356,8 +357,8 @@ class SumsPart(MarginsPart):
     def by_block(self) -> Mapping[str, MarginStructure]:
         """What is known of the noise of each block."""
         return {
-            block: replace(known, kind="sums", cells=self.cells, table=self.table)
-            for block, known in super().by_block.items()
+            block: replace(structure, kind="sums", cells=self.cells, table=self.table)
+            for block, structure in super().by_block.items()
         }
 
 
@@ -481,8 +482,8 @@ class SetPart(MechanismPart):
     max_length: records.AtLeastOne
 
     def __post_init__(self) -> None:
-        own = MECHANISMS[self.name].law.name
-        records.require(self.law == own, "the law is that of the mechanism")
+        law = MECHANISMS[self.name].law.name
+        records.require(self.law == law, "the law is that of the mechanism")
         alike = len(self.scales) == len(self.thresholds) == len(self.parts)
         records.require(alike, "each round has a scale, a threshold and a part")
 

@@ -103,8 +103,8 @@ class GroupingPart(records.Record):
     rest: str | None
 
     def __post_init__(self) -> None:
-        known = self.source != "discovered"
-        records.require(self.groups > 0 or not known, "known groups are one or more")
+        declared = self.source != "discovered"
+        records.require(self.groups > 0 or not declared, "known groups are one or more")
 
 
 class KnownRowsPart(records.Record):
@@ -182,8 +182,8 @@ class QueryPart(records.Record):
     options: OptionsPart
 
     def __post_init__(self) -> None:
-        found = any(grouping.source == "discovered" for grouping in self.by)
-        records.require(self.cells > 0 or found, "known groups have one row or more")
+        discovered = any(grouping.source == "discovered" for grouping in self.by)
+        records.require(self.cells > 0 or discovered, "known groups have one row or more")
 
 
 class LossPart(records.Record):
@@ -356,8 +356,8 @@ class WitnessPart(records.Record):
         named = {block for cells in self.cells for block in cells.moves}
         records.require(named <= self.scales.keys(), "blocks that move have a scale")
         law = LAWS.get(self.law)
-        known = law is None or all(map(law.knows, filter(None, self.scales.values())))
-        records.require(known, "scales are of the law")
+        of_law = law is None or all(map(law.knows, filter(None, self.scales.values())))
+        records.require(of_law, "scales are of the law")
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -365,12 +365,12 @@ class WitnessPart(records.Record):
         scales = {int(block): scale for block, scale in self.scales.items()}
         cells = tuple(
             WitnessCells(
-                one.times,
-                one.rows,
-                {int(block): pair for block, pair in one.moves.items()},
-                one.shared,
+                part.times,
+                part.rows,
+                {int(block): pair for block, pair in part.moves.items()},
+                part.shared,
             )
-            for one in self.cells
+            for part in self.cells
         )
         lone = None
         if self.lone is not None and self.law in LAWS:
@@ -382,45 +382,45 @@ class WitnessPart(records.Record):
 def witness_parts(witness: Witness) -> tuple[WitnessPart, ...]:
     """Write the worst units of a release; those that are the same, once."""
     alike: list[tuple[Found, int]] = []
-    for found in witness.found:
-        known = next((at for at, (one, _) in enumerate(alike) if one == found), None)
-        if known is None:
-            alike.append((found, 1))
+    for unit in witness.found:
+        place = next((at for at, (earlier, _) in enumerate(alike) if earlier == unit), None)
+        if place is None:
+            alike.append((unit, 1))
         else:
-            alike[known] = found, alike[known][1] + 1
-    return tuple(_part(found, times) for found, times in alike)
+            alike[place] = unit, alike[place][1] + 1
+    return tuple(_part(unit, times) for unit, times in alike)
 
 
 def recomputed_loss(parts: Iterable[WitnessPart]) -> PrivacyLoss:
     """Return what the worst units of all measurements cost together."""
     loss = PrivacyLoss()
     for part in parts:
-        own = part.loss
-        loss += PrivacyLoss(*(part.alike * amount for amount in own.parts))
+        lost = part.loss
+        loss += PrivacyLoss(*(part.alike * amount for amount in lost.parts))
     return loss
 
 
-def _part(found: Found, alike: int) -> WitnessPart:
+def _part(unit: Found, alike: int) -> WitnessPart:
     lone = None
-    if found.lone is not None:
-        labels, _ = found.lone
+    if unit.lone is not None:
+        labels, _ = unit.lone
         lone = LoneLabelsPart(labels.labels, labels.weight, labels.least)
     return WitnessPart(
-        found.law,
+        unit.law,
         alike,
-        {str(block): scale for block, scale in sorted(found.scales.items())},
+        {str(block): scale for block, scale in sorted(unit.scales.items())},
         tuple(
             WitnessCellsPart(
-                one.times,
-                one.rows,
-                {str(block): pair for block, pair in one.moves.items()},
-                one.kernel,
+                part.times,
+                part.rows,
+                {str(block): pair for block, pair in part.moves.items()},
+                part.kernel,
             )
-            for one in found.cells
+            for part in unit.cells
         ),
         lone,
-        found.words,
-        found.sampled,
+        unit.words,
+        unit.sampled,
     )
 
 
@@ -497,17 +497,17 @@ class Zipped(records.Held):
             If they are not that many.
         """
         kept = self.content
-        found: np.ndarray = np.frombuffer(self.unzip(), dtype) if kept is None else kept
-        if len(found) != size:
+        values: np.ndarray = np.frombuffer(self.unzip(), dtype) if kept is None else kept
+        if len(values) != size:
             raise ValueError("columns have a number for each row")
-        return found
+        return values
 
     def listed(self) -> list[Any]:
         """Return a list that was written as JSON."""
-        found = json.loads(self.unzip().decode("utf-8", "surrogatepass"))
-        if not isinstance(found, list):
+        keys = json.loads(self.unzip().decode("utf-8", "surrogatepass"))
+        if not isinstance(keys, list):
             raise TypeError("keys are a list")
-        return found
+        return keys
 
 
 class LevelPart(records.Record):
@@ -659,4 +659,4 @@ class TablePart(records.Record):
     @property
     def definitions(self) -> Sequence[Definition]:
         """How the other columns were computed."""
-        return [one.definition for one in self.columns if one.definition is not None]
+        return [column.definition for column in self.columns if column.definition is not None]

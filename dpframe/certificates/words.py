@@ -40,23 +40,22 @@ def rows_lines(query: parts.QueryPart) -> list[str]:
     return [] if said else [f"those with {where}"]
 
 
-def _about_threshold(found: ThresholdPart) -> str:
+def _about_threshold(mechanism: ThresholdPart) -> str:
     """Say how groups were found."""
-    labels = "label" if found.max_labels == 1 else "labels"
-    return (
-        f"discovered: those with a noisy number of units of {found.threshold:g} or more, one unit "
-        f"counting for {found.max_labels:,} {labels} at most"
-    )
+    labels = "label" if mechanism.max_labels == 1 else "labels"
+    least = f"a noisy number of units of {mechanism.threshold:g} or more"
+    most = f"{mechanism.max_labels:,} {labels} at most"
+    return f"discovered: those with {least}, one unit counting for {most}"
 
 
-def _about_set(found: SetPart) -> str:
+def _about_set(mechanism: SetPart) -> str:
     """Say how groups were found that have no numbers."""
-    one = found.weights[0]
-    rounds = ", ".join(f"{threshold / one:.4g}" for threshold in found.thresholds)
-    labels = "label" if len(found.weights) == 1 else "labels"
+    unit = mechanism.weights[0]
+    rounds = ", ".join(f"{threshold / unit:.4g}" for threshold in mechanism.thresholds)
+    labels = "label" if len(mechanism.weights) == 1 else "labels"
     return (
-        f"discovered, without numbers, in {len(found.thresholds)} rounds: those with a noisy "
-        f"weight of {rounds} or more. One unit counts for {len(found.weights):,} {labels} at "
+        f"discovered, without numbers, in {len(mechanism.thresholds)} rounds: those with a noisy "
+        f"weight of {rounds} or more. One unit counts for {len(mechanism.weights):,} {labels} at "
         "most in a round, and adds at most 1 to the weight of each"
     )
 
@@ -160,9 +159,9 @@ def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
     budget = ledger.budget
     of_part = "" if ledger.of_part is None else f" for {ledger.of_part}"
     share, by_then = ("a share of ", "in shares") if ledger.in_shares else ("", "used")
-    whole = f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{of_part}"
+    total = f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{of_part}"
     return [
-        f"{share}{percent(ledger.part)} of {whole}",
+        f"{share}{percent(ledger.part)} of {total}",
         f"{percent(ledger.used)} {by_then} by then",
         ledger.id,
     ]
@@ -207,7 +206,7 @@ def about_kind(column: ColumnPart) -> str:
 
 def lines_afterwards(table: TablePart) -> list[str]:
     """Say what was done after the release, a line for each call."""
-    lines = [about_definition(one) for one in table.definitions]
+    lines = [about_definition(definition) for definition in table.definitions]
     lines += [_about_cut(cut) for cut in table.cuts]
     names = {**table.alias.levels, **table.alias.columns}
     if names:
@@ -245,8 +244,8 @@ def _about_cut(cut: CutPart) -> str:
     below = "" if cut.at is None else f"below {cut.at:g}"
     error = cut.relative_error
     wide = "" if error is None else f"with a standard error above {error:.3g} of the value"
-    what = "cells" if cut.column is None else f"rows, judged by {_text(cut.column)},"
-    return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
+    noun = "cells" if cut.column is None else f"rows, judged by {_text(cut.column)},"
+    return f"suppressed {noun} {' or '.join(filter(None, [below, wide]))}"
 
 
 def about_definition(definition: definitions.Definition) -> str:
@@ -324,10 +323,10 @@ def _about_link(link: definitions.Link) -> str:  # noqa: PLR0911  # a function a
 def _about_suggestion(definition: definitions.SuggestDefinition) -> str:
     """Say whose errors are predicted, and what is suggested."""
     planned = ", ".join(f"{name}={amount:g}" for name, amount in definition.planned.items())
-    best = ", ".join(f"{name}={found}" for name, found in definition.best.items())
+    best = ", ".join(f"{name}={value}" for name, value in definition.best.items())
     said = f"predicted from {definition.column} for {definition.query} with {planned}"
-    told = f"best {best}" if definition.seen >= definition.needed else "too few people to tell"
-    return f"{definition.into}: {said}; {told}"
+    verdict = f"best {best}" if definition.seen >= definition.needed else "too few people to tell"
+    return f"{definition.into}: {said}; {verdict}"
 
 
 def _about_denoising(definition: definitions.DenoiseDefinition) -> str:

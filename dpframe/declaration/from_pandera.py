@@ -98,16 +98,13 @@ def _is_regex(column: Any) -> bool:
 def unused(schema: object) -> tuple[str, ...]:
     """List what a schema says that no fact is made of."""
     schema_object = _dataframe_schema(schema)
-    ignored = [
-        f"{label!r}: a regex names no column"
-        for label, column in schema_object.columns.items()
-        if _is_regex(column)
-    ]
+    ignored = []
+    for label, column in schema_object.columns.items():
+        if _is_regex(column):
+            ignored.append(f"{label!r}: a regex names no column")
     for label, column in columns_of(schema).items():
-        names = [
-            check.name or "a check of its own" for check in column.checks if not _is_fact(check)
-        ]
-        ignored += [f"{label!r}: {name}" for name in names]
+        checks = [check for check in column.checks if not _is_fact(check)]
+        ignored += [f"{label!r}: {check.name or 'a check of its own'}" for check in checks]
     if any(level.name is None and level.checks for level in _levels(schema_object)):
         ignored.append("the index: it has no name. Declare schema.reset_index(), and the frame's")
     ignored += [check.name or "a check of the whole frame" for check in schema_object.checks]
@@ -171,12 +168,10 @@ def kinds_of_cells(schema: object) -> dict[Hashable, str]:
         If a column has no dtype, or is named by a regex.
     """
     kinds: dict[Hashable, str] = {}
-    regexes = [
-        label for label, column in _dataframe_schema(schema).columns.items() if _is_regex(column)
-    ]
-    for label in regexes:
-        rule = f"must name each column that is read: {label!r} is a regex"
-        raise DeclarationError(f"types {rule}. Write a column for each.", parameter="types")
+    for label, column in _dataframe_schema(schema).columns.items():
+        if _is_regex(column):
+            rule = f"must name each column that is read: {label!r} is a regex"
+            raise DeclarationError(f"types {rule}. Write a column for each.", parameter="types")
     for label, column in columns_of(schema).items():
         dtype = dtype_of(column)
         if column.dtype is None:

@@ -152,11 +152,11 @@ def check_bounds(label: Hashable, value: object, *, integer: bool = False) -> Bo
         numbers = [_as_number(bound) for bound in ends]
         lower, upper = numbers
     except (TypeError, ValueError, OverflowError):
-        rule = (
-            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)"
-        )
-        texts = isinstance(value, list | tuple) and any(isinstance(end, str) for end in value)
-        remedy = "Write a time as pd.Timestamp(...)." if texts else "For instance (0, 100)."
+        kinds = "two finite numbers, or two times or durations of one kind"
+        remedy = "For instance (0, 100)."
+        if isinstance(value, list | tuple) and any(isinstance(end, str) for end in value):
+            remedy = "Write a time as pd.Timestamp(...)."
+        rule = f"must be {kinds}, as (lower, upper)"
         raise _wrong_bounds(label, value, rule, remedy) from None
     if not all(math.isfinite(bound) for bound in numbers):
         remedy = "Choose what a value can reasonably be: values beyond the bounds are clipped."
@@ -241,11 +241,8 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
-        rule = f"must be one list of groups, got {a_type(value)}."
-        remedy = (
-            "Of a released table, give the index. Combinations of several columns are given in "
-        )
-        remedy += "the call: keys=frame."
+        rule = f"must be one list of groups, got {a_type(value)}. Of a released table, give the"
+        remedy = "index. Combinations of several columns are given in the call: keys=frame."
         raise wrong_keys(label, f"{rule} {remedy}")
     try:
         keys = _as_index(value, label)

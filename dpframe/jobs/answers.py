@@ -46,7 +46,7 @@ def _written(text: str) -> list[str]:
     """List the ways in which messages write a text: in one line, without what moves a cursor."""
     quoted = repr(text)[1:-1], json.dumps(text)[1:-1], quote(text), quote_plus(text)
     lines = " ".join(text.split()), visible(text), os.path.normpath(text)
-    return [remedy for remedy in (text, *quoted, *lines) if remedy]
+    return list(filter(None, (text, *quoted, *lines)))
 
 
 def _parts_of_url(value: str) -> list[str]:
@@ -65,8 +65,8 @@ def _parts_of_url(value: str) -> list[str]:
         return []
     user, _, hosts = read.netloc.rpartition("@")
     names = [host.rpartition(":")[0] or host for host in hosts.split(",")]
-    given = [text for name, text in parse_qsl(read.query) if name in _CONNECTING]
-    parts = [*user.split(":"), *names, *read.path.split("/"), *given]
+    options = [text for name, text in parse_qsl(read.query) if name in _CONNECTING]
+    parts = [*user.split(":"), *names, *read.path.split("/"), *options]
     return [unquote(part) for part in parts if len(part) > 1]
 
 
@@ -86,10 +86,10 @@ def forget_hidden() -> None:
     _hidden_words.clear()
 
 
-def say(text: str, stream: TextIO | None, *, whole: bool = False) -> bool:
+def say(text: str, stream: TextIO | None, *, in_full: bool = False) -> bool:
     """Print what may hold names from a file, and return whether it could be."""
     lines = "\n".join(map(visible, without_hidden(text).split("\n")))
-    return is_written(f"{lines}\n", stream, whole=whole)
+    return is_written(f"{lines}\n", stream, in_full=in_full)
 
 
 def one_line(text: object) -> str:
@@ -97,10 +97,10 @@ def one_line(text: object) -> str:
     return " ".join(without_hidden(str(text)).split())
 
 
-def is_written(text: str, stream: TextIO | None, *, whole: bool = False) -> bool:
+def is_written(text: str, stream: TextIO | None, *, in_full: bool = False) -> bool:
     """Write to a stream, and say whether that went well; `None` stands for one that is closed.
 
-    A reader who has seen enough may stop reading, unless the `whole` text is needed.
+    A reader who has seen enough may stop reading, unless the text is needed `in_full`.
     """
     if stream is None:
         return False
@@ -112,7 +112,7 @@ def is_written(text: str, stream: TextIO | None, *, whole: bool = False) -> bool
         # lead it nowhere: Python would flush once more when it ends, and complain
         with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), stream.fileno())
-        return isinstance(error, BrokenPipeError) and not whole
+        return isinstance(error, BrokenPipeError) and not in_full
     return True
 
 
@@ -133,7 +133,7 @@ def let_go() -> None:
     """Flush the standard streams for the last time: Python's own attempt would change the code."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is not None and not is_written("", stream, whole=True):
+        if stream is not None and not is_written("", stream, in_full=True):
             setattr(sys, name, None)
 
 
@@ -153,7 +153,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 class Answer:
     """What came of a command on one file."""
 
-    about: str  # the file
+    subject: str  # the file
     words: str = ""  # what to print of it
     # the same for a program: what JSON can hold
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -163,17 +163,18 @@ class Answer:
     unsaved: Mapping[str, Any] = field(default_factory=dict)
 
 
-def answer_of(about: str, ask: Callable[[], Answer]) -> Answer:
+def answer_of(subject: str, ask: Callable[[], Answer]) -> Answer:
     """Ask, and make an answer of any error, too."""
     try:
         return ask()
     except errors.DPFrameError as error:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
-        return Answer(about, code=code, problems=(str(error),))
+        return Answer(subject, code=code, problems=(str(error),))
     except Exception as error:  # a file from anywhere makes its reader raise anything
-        reason = f"cannot be read: {_plainly(error)}"
-        full = isinstance(error, OSError) and error.errno in NO_ROOM
-        return Answer(about, code=LATER if full else UNREADABLE, problems=(reason,))
+        code = UNREADABLE
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            code = LATER
+        return Answer(subject, code=code, problems=(f"cannot be read: {_plainly(error)}",))
 
 
 def _plainly(error: Exception) -> str:
@@ -188,16 +189,17 @@ def _plainly(error: Exception) -> str:
 def print_answers(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> int:
     """Print answers, and return the exit code: the largest, that of a failure to print included."""
     codes = [answer.code for answer in answers]
-    lines = [one_line(f"{one.about}: {problem}") for one in answers for problem in one.problems]
-    heard = [say(line, sys.stderr) for line in lines]
+    for answer in answers:
+        for problem in answer.problems:
+            if not say(one_line(f"{answer.subject}: {problem}"), sys.stderr):
+                codes.append(UNREADABLE)
     text, unsaved = _texts(answers, as_json=as_json, quiet=quiet, as_list=as_list)
-    if text and not say(text, sys.stdout, whole=bool(unsaved)):
-        heard.append(False)
+    if text and not say(text, sys.stdout, in_full=bool(unsaved)):
+        codes.append(UNREADABLE)
         say("standard output is closed or full, so that this is all that is printed.", sys.stderr)
+        # what is in no file would be lost
         if unsaved:
             say(unsaved, sys.stderr)
-    if not all(heard):
-        codes.append(UNREADABLE)
     return max(codes)
 
 
@@ -205,16 +207,19 @@ def _texts(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) 
     """Return what is to be printed, and the part of it that is nowhere else."""
     unsaved = "\n".join(json.dumps(answer.unsaved) for answer in answers if answer.unsaved)
     if as_json:
-        found = [_facts(answer) for answer in answers]
-        return json.dumps(found if as_list else found[0], indent=1, default=_plain), unsaved
-    words = [answer.words for answer in answers if answer.words and not quiet]
-    return "\n".join([*words, unsaved] if unsaved else words), unsaved
+        facts: Any = [_facts(answer) for answer in answers]
+        if not as_list:
+            (facts,) = facts
+        return json.dumps(facts, indent=1, default=_plain), unsaved
+    words = [] if quiet else [answer.words for answer in answers]
+    return "\n".join(filter(None, [*words, unsaved])), unsaved
 
 
-def _facts(answer: Answer) -> dict[str, Any]:
-    problems = {"problems": list(map(one_line, answer.problems))} if answer.problems else {}
-    facts = {"file": answer.about, "code": answer.code, **answer.facts, **problems}
-    return {key: _finite(value) for key, value in facts.items()}
+def _facts(answer: Answer) -> Any:
+    facts = {"file": answer.subject, "code": answer.code, **answer.facts}
+    if answer.problems:
+        facts["problems"] = list(map(one_line, answer.problems))
+    return _finite(facts)
 
 
 def _finite(value: Any) -> Any:
@@ -222,8 +227,10 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     if isinstance(value, dict):
-        return {str(key): _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list) else value
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(_finite, value))
+    return value
 
 
 def _plain(value: object) -> object:

@@ -11,40 +11,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, Literal, NoReturn, TextIO, assert_never
 
 import pandas as pd
 
+from dpframe import errors
 from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import TEST
 from dpframe.context import at_the_door
 from dpframe.engines.batches import remove_leftovers
-from dpframe.errors import (
-    BudgetExceededError,
-    DPFrameError,
-    PlanFileError,
-    QueryError,
-    ReleaseError,
-)
 from dpframe.frozen import frozen
-from dpframe.jobs import answers
+from dpframe.jobs import answers, run_job
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import any_file_is_there
 from dpframe.jobs.output_paths import LedgerPlace, ledger_place, without_certificates
-from dpframe.jobs.run_job import (
-    PATIENCE,
-    Done,
-    Tried,
-    diagnose_job,
-    is_used_up,
-    not_made,
-    preview_job,
-    release_job,
-    start_of,
-)
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.leases import MOST_AGAIN, StartStep
 from dpframe.ledger.ledger import Ledger
@@ -75,13 +58,10 @@ exit codes:
 class Command:
     """One command."""
 
-    about: str  # what it does, in a line
-    # does it for one file, or for all together
+    summary: str  # what it does, in a line
     run: Callable[[argparse.Namespace, Any], Answer]
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None  # adds its own options
-    several: bool = False  # whether it takes several files, one by one
-    together: bool = False  # whether it takes several files at once
-    alone: bool = False  # whether it takes none
+    takes: Literal["a file", "files one by one", "files at once", "nothing"] = "a file"
 
 
 def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> int:
@@ -97,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
         try:
-            code = _ran(arguments)
+            code = _run_command(arguments)
             stops.over = True
             if code == SOUND and at_the_door(looking=True).is_test:
                 answers.say(TEST, sys.stderr)
@@ -114,7 +94,7 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
 
 
 @contextmanager
-def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]:
+def _lines(options: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]:
     """Write a line when a run begins and one when it ends, for a log: a terminal shows bars."""
     began: list[float] = []
 
@@ -123,10 +103,10 @@ def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]
         write("begins")
 
     def write(words: str) -> None:
-        if given.quiet or _is_terminal(sys.stderr):
+        if options.quiet or _is_terminal(sys.stderr):
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        line = visible(answers.without_hidden(f"{now} {given.file}, {name!r}: {words}"))
+        line = visible(answers.without_hidden(f"{now} {options.file}, {name!r}: {words}"))
         # a stream may be closed or none, and what is wrong with the run be written nevertheless
         with suppress(OSError, ValueError, AttributeError):
             sys.stderr.write(f"{line}\n")
@@ -150,29 +130,42 @@ def _settle_code(code: int, stops: Stops) -> int:
     """Choose an exit code that does not deny what was spent, nor that somebody ended the job."""
     if stops.stage is Stage.UNSPENT or code == LEFT_OVER:
         return code
-    if stops.stage is Stage.WRITTEN and code == SOUND:
-        if stops.number is None:
+    files = "files may be missing"
+    if stops.stage is Stage.WRITTEN:
+        if code == SOUND and stops.number is None:
             return code
-        answers.say(stops.words, sys.stderr)
-        return stops.code
-    files = "all files are written" if stops.stage is Stage.WRITTEN else "files may be missing"
+        if code == SOUND:
+            answers.say(stops.words, sys.stderr)
+            return stops.code
+        files = "all files are written"
     answers.say(f"the amount is spent, and {files}.", sys.stderr)
     return LEFT_OVER
 
 
-def _ran(arguments: Sequence[str] | None) -> int:
+def _run_command(arguments: Sequence[str] | None) -> int:
     """Run a command and say what came of it."""
-    given = _parse_command(arguments)
-    command = COMMANDS[given.command]
-    if command.alone:
-        found = [answers.answer_of(given.command, partial(command.run, given, None))]
-    elif command.together:
-        found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
-    else:
-        files = without_certificates(given.files) if command.several else [given.file]
-        found = [answers.answer_of(str(file), partial(command.run, given, file)) for file in files]
-    options = {"as_json": given.json, "quiet": given.quiet, "as_list": command.several}
-    return answers.print_answers(found, **options)
+    options = _parse_command(arguments)
+    command = COMMANDS[options.command]
+    subjects: list[tuple[object, Any]]
+    match command.takes:
+        case "a file":
+            subjects = [(options.file, options.file)]
+        case "files one by one":
+            subjects = [(file, file) for file in without_certificates(options.files)]
+        case "files at once":
+            subjects = [(options.output, options.files)]
+        case "nothing":
+            subjects = [(options.command, None)]
+        case _:
+            assert_never(command.takes)
+    answered = [
+        answers.answer_of(str(subject), partial(command.run, options, files))
+        for subject, files in subjects
+    ]
+    as_list = command.takes == "files one by one"
+    return answers.print_answers(
+        answered, as_json=options.json, quiet=options.quiet, as_list=as_list
+    )
 
 
 class _Parser(argparse.ArgumentParser):
@@ -185,29 +178,30 @@ class _Parser(argparse.ArgumentParser):
 
 def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command; what the parser prints must be written, too."""
-    about = "Look at released files and ledgers, and run plans of releases."
-    raw = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
-        prog="dpframe", description=about, epilog=_CODES, formatter_class=raw, allow_abbrev=False
+        prog="dpframe",
+        description="Look at released files and ledgers, and run plans of releases.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, command in COMMANDS.items():
-        one = commands.add_parser(
-            name, help=command.about, description=command.about, allow_abbrev=False
-        )
-        if command.several or command.together:
-            one.add_argument("files", type=_path, nargs="+", metavar="FILE")
-        elif not command.alone:
-            kind = _ledger if name == "ledger" else _path
-            one.add_argument("file", type=kind, metavar="FILE")
-        one.add_argument("--json", action="store_true", help="print facts for a program")
-        one.add_argument("--quiet", action="store_true", help="print nothing but what is wrong")
-        command.options(one)
+        summary = command.summary
+        subparser = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        add = subparser.add_argument
+        if command.takes == "a file":
+            add("file", type=_ledger if name == "ledger" else _path, metavar="FILE")
+        elif command.takes != "nothing":
+            add("files", type=_path, nargs="+", metavar="FILE")
+        add("--json", action="store_true", help="print facts for a program")
+        add("--quiet", action="store_true", help="print nothing but what is wrong")
+        command.options(subparser)
     try:
         return parser.parse_args(arguments)
-    except SystemExit as done:
-        written = answers.is_written("", sys.stderr if done.code else sys.stdout)
-        sys.exit(done.code if written else UNREADABLE)
+    except SystemExit as end:
+        written = answers.is_written("", sys.stderr if end.code else sys.stdout)
+        sys.exit(end.code if written else UNREADABLE)
 
 
 def _nonempty(text: str) -> str:
@@ -238,57 +232,51 @@ def _check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     _check_options(parser)
-    parser.add_argument(
-        "--output", type=_path, required=True, metavar="PATH", help="the page to write"
-    )
-    parser.add_argument("--title", default="Release report", help="what stands above the page")
-    parser.add_argument("--level", type=float, default=0.95, help="of the intervals; 0.95")
-    parser.add_argument("--percent", action="store_true", help="show percentages, too")
-    changes = "show each table beside the one before it, too"
-    parser.add_argument("--changes", action="store_true", help=changes)
-    parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+    add("--output", type=_path, required=True, metavar="PATH", help="the page to write")
+    add("--title", default="Release report", help="what stands above the page")
+    add("--level", type=float, default=0.95, help="of the intervals; 0.95")
+    add("--percent", action="store_true", help="show percentages, too")
+    add("--changes", action="store_true", help="show each table beside the one before it, too")
+    add("--overwrite", action="store_true", help="replace a page that is there")
 
 
 def _ledger_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--create", action="store_true", help="make a ledger in a new file")
-    for name, about in (
-        ("epsilon", "of the whole budget, with --create"),
-        ("delta", "of the whole budget, with --create; 0 where it is not given"),
-        ("discovery", "part of delta that is kept for groups that are not known"),
-    ):
-        parser.add_argument(f"--{name}", metavar="AMOUNT", help=about)
+    add = parser.add_argument
+    add("--create", action="store_true", help="make a ledger in a new file")
+    add("--epsilon", metavar="AMOUNT", help="of the whole budget, with --create")
+    delta = "of the whole budget, with --create; 0 where it is not given"
+    add("--delta", metavar="AMOUNT", help=delta)
+    discovery = "part of delta that is kept for groups that are not known"
+    add("--discovery", metavar="AMOUNT", help=discovery)
     number = "let entry N, which cannot be read and is no charge, count for nothing"
-    parser.add_argument("--void", type=int, metavar="N", help=number)
-    of_part = "with --create: a column whose every value has that budget"
-    parser.add_argument("--part", metavar="COLUMN", help=of_part)
+    add("--void", type=int, metavar="N", help=number)
+    column = "with --create: a column whose every value has that budget"
+    add("--part", metavar="COLUMN", help=column)
     lost = "give up the release NAME, which drew noise and died before that was kept"
-    parser.add_argument("--lost", metavar="NAME", help=lost)
+    add("--lost", metavar="NAME", help=lost)
 
 
 def _release_options(parser: argparse.ArgumentParser) -> None:
     _plan_options(parser)
-    waits = f"wait so long for another start of this run, or for its ledger; {PATIENCE:g}"
-    parser.add_argument(
-        "--patience", type=_seconds, default=PATIENCE, metavar="SECONDS", help=waits
-    )
+    waits = f"wait so long for another start of this run, or for its ledger; {run_job.PATIENCE:g}"
+    options: dict[str, Any] = {"type": _seconds, "default": run_job.PATIENCE, "help": waits}
+    parser.add_argument("--patience", metavar="SECONDS", **options)
 
 
 def _seconds(text: str) -> float:
-    try:
+    with suppress(ValueError):
         seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= _LONGEST:
-        rule = f"must be seconds from 0 to {_LONGEST:,.0f}, got {text!r}"
-        raise argparse.ArgumentTypeError(rule)
-    return seconds
+        if 0 <= seconds <= _LONGEST:
+            return seconds
+    rule = f"must be seconds from 0 to {_LONGEST:,.0f}, got {text!r}"
+    raise argparse.ArgumentTypeError(rule)
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
     _reading_options(parser)
-    add("--overwrite", action="store_true", help="replace files that are there")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
 
 
 def _diagnose_options(parser: argparse.ArgumentParser) -> None:
@@ -313,9 +301,8 @@ def _rehearse_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     folder = "the folder that all is written into, which has nothing of the plan"
     add("--output", type=_path, required=True, metavar="FOLDER", help=folder)
-    add(
-        "--rows", type=int, default=1000, metavar="N", help="how many rows are made up in all; 1000"
-    )
+    rows = "how many rows are made up in all; 1000"
+    add("--rows", type=int, default=1000, metavar="N", help=rows)
     add("--seed", type=int, default=0, metavar="N", help="another one makes other rows and noise")
     add("--nasty", action="store_true", help="make up missing and odd values, too")
     _plan_options(parser)
@@ -329,43 +316,50 @@ def _preview_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--without-data", action="store_true", help=absent)
 
 
-def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
+def preview_plan(options: argparse.Namespace, path: Path) -> Answer:
     """Check a plan, and say what it would cost and how far off it would be."""
-    job = _job(given, path)
+    job = _job(options, path)
+    with_data = not options.without_data
     try:
-        tried = preview_job(
-            job, overwrite=given.overwrite, rows=given.rows, with_data=not given.without_data
+        tried = run_job.preview_job(
+            job, overwrite=options.overwrite, rows=options.rows, with_data=with_data
         )
-    except BudgetExceededError as error:
-        raise BudgetExceededError(_refuse(job, error)) from None
+    except errors.BudgetExceededError as error:
+        raise errors.BudgetExceededError(_refuse(job, error)) from None
     facts = {
-        "name": job.options["name"],
-        "fits": tried.fits,
-        "outputs": json.loads(tried.table.reset_index().to_json(orient="records")),
+        **_facts(job, tried),
         "files": {name: list(map(str, paths)) for name, paths in job.files.items()},
         "columns": sorted(tried.needed),
         "ledger": state_of(_of_part(job, tried.ledger)),
     }
     problems = _warnings(tried.warned)
+    code = SOUND
     if not tried.fits:
+        code = TOO_MUCH
         problems.append(_refuse(job, "the release does not fit in what is left of the budget"))
-    code = SOUND if tried.fits else TOO_MUCH
-    if absent := not_made(job):
-        problems.append(f"warning: {absent}" if given.without_data else absent)
-        code = code if given.without_data else max(code, UNREADABLE)
-    return Answer(str(path), _words(job, tried), facts, code, tuple(problems))
+    absent = run_job.not_made(job)
+    if absent and with_data:
+        code = max(code, UNREADABLE)
+        problems.append(absent)
+    elif absent:
+        problems.append(f"warning: {absent}")
+    return Answer(str(path), _words(job, tried, absent), facts, code, tuple(problems))
 
 
-def _words(job: Job, tried: Tried) -> str:
+def _facts(job: Job, tried: run_job.Tried) -> dict[str, Any]:
+    outputs = json.loads(tried.table.reset_index().to_json(orient="records"))
+    return {"name": job.options["name"], "fits": tried.fits, "outputs": outputs}
+
+
+def _words(job: Job, tried: run_job.Tried, absent: str) -> str:
     places = [str(path) for paths in job.files.values() for path in paths]
-    there = "" if job.ledger.exists() else " (not made yet)"
     kinds = sorted(tried.needed.items())
     columns = [f"{name} ({kind})" if kind else name for name, kind in kinds]
     lines = [
         f"Release    {job.options['name']!r}",
         f"Reads      {', '.join(columns)} of {', '.join(map(str, job.data.places))}",
         f"Writes     {', '.join(places)}",
-        f"Ledger     {job.ledger}{there}",
+        f"Ledger     {job.ledger}{' (not made yet)' * bool(absent)}",
         repr(_of_part(job, tried.ledger).status()),
         f"\n{_table_text(tried)}\n",
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
@@ -377,73 +371,76 @@ def _words(job: Job, tried: Tried) -> str:
     return "\n".join(lines)
 
 
-def _table_text(tried: Tried) -> str:
+def _table_text(tried: run_job.Tried) -> str:
     with pd.option_context("display.width", 200, "display.max_columns", 30):
         return tried.table.to_string()
 
 
+_RUN_AGAIN = "run it again as it is, for which nothing is charged"
 _PRIVATE = "NOT FOR PUBLICATION: exact numbers of the private rows. Nothing was charged."
 
 
-def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:
+def diagnose_plan(options: argparse.Namespace, path: Path) -> Answer:
     """Read the rows of a plan, and say in exact numbers what it leaves out."""
-    if not (given.private or _is_terminal(sys.stdout)):
+    if not (options.private or _is_terminal(sys.stdout)):
         reason = "diagnose prints exact private numbers, and standard output is no terminal."
-        raise QueryError(f"{reason} Add --private if nobody else can read what it is.")
-    found = diagnose_job(_job(given, path))
+        raise errors.QueryError(f"{reason} Add --private if nobody else can read what it is.")
     lines = [_PRIVATE]
-    for name, diagnosis in found.items():
+    tables = {}
+    for name, diagnosis in run_job.diagnose_job(_job(options, path)).items():
         lines += ["", name, *_in_lines(diagnosis)]
-    tables = {
-        name: json.loads(one.reset_index().to_json(orient="records")) for name, one in found.items()
-    }
+        tables[name] = json.loads(diagnosis.reset_index().to_json(orient="records"))
     return Answer(str(path), "\n".join(lines), {"private": _PRIVATE, "diagnoses": tables})
 
 
 def _in_lines(diagnosis: pd.DataFrame) -> list[str]:
     """Show a diagnosis: rows, their share and what they are, hints below."""
     lines = []
-    above = None
-    for line in diagnosis.reset_index().to_dict("records"):
-        if line["part"] != above:
-            above = line["part"]
-            lines.append(f"  {above}")
-        lines.append(f"  {line['rows']:>12,} {line['share']:>7.1%}  {line['step']}")
-        if line["hint"]:
-            lines.append(f"  {'':22}{line['hint']}")
+    for part, table in diagnosis.reset_index().groupby("part", sort=False):
+        lines.append(f"  {part}")
+        for row in table.itertuples():
+            lines.append(f"  {row.rows:>12,} {row.share:>7.1%}  {row.step}")
+            lines += [f"  {'':22}{row.hint}"] * bool(row.hint)
     return lines
 
 
-def release_plan(given: argparse.Namespace, path: Path) -> Answer:
+def release_plan(options: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
-    job = _job(given, path)
+    job = _job(options, path)
     try:
-        place = replace(job.ledger, patience=max(given.patience, _LEAST))
+        place = replace(job.ledger, patience=max(options.patience, _LEAST))
         job = replace(job, ledger=place)
-        with _lines(given, job.options["name"]) as begin:
-            options = {"overwrite": given.overwrite, "patience": given.patience}
-            done = release_job(job, begin=begin, **options)
-    except BudgetExceededError as error:
-        raise BudgetExceededError(_refuse(job, error)) from None
-    except ReleaseError as error:
-        raise ReleaseError(f"{error} {_how_to_go_on(job)}".rstrip()) from None
+        with _lines(options, job.options["name"]) as begin:
+            done = run_job.release_job(
+                job, overwrite=options.overwrite, begin=begin, patience=options.patience
+            )
+    except errors.BudgetExceededError as error:
+        raise errors.BudgetExceededError(_refuse(job, error)) from None
+    except errors.ReleaseError as error:
+        raise errors.ReleaseError(f"{error} {_how_to_go_on(job)}".rstrip()) from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     ledger = _of_part(job, done.ledger)
     facts = {
         "name": job.options["name"],
         "release_id": next(iter(certificates.values())).releases[0].release_id,
-        "digests": {name: one.digest for name, one in certificates.items()},
-        "files": list(map(str, done.files.written)),
+        "digests": {name: record.digest for name, record in certificates.items()},
+        "files": list(map(str, done.published.files.written)),
         "ledger": state_of(ledger),
     }
-    words = [*(f"{file}: written" for file in done.files.written), str(ledger.last_status())]
-    all_there, kept = done.published.written.all_there, done.published.spool
-    code = SOUND if all_there else LEFT_OVER
+    words = [*_written(done.published.files.written), str(ledger.last_status())]
     problems = (*_warnings(done.warned), *_lost(done))
-    unsaved = {} if all_there or kept else _tables(done)
-    if not all_there:
-        facts |= {"tables": unsaved} if unsaved else {"saved": str(kept)}
-    return Answer(str(path), "\n".join(words), facts, code, problems, unsaved)
+    answer = Answer(str(path), "\n".join(words), facts, SOUND, problems)
+    if done.published.files.all_there:
+        return answer
+    if done.published.spool is not None:
+        facts["saved"] = str(done.published.spool)
+        return replace(answer, code=LEFT_OVER)
+    facts["tables"] = _tables(done)
+    return replace(answer, code=LEFT_OVER, unsaved=facts["tables"])
+
+
+def _written(files: Sequence[Path]) -> list[str]:
+    return [f"{file}: written" for file in files]
 
 
 def _of_part(job: Job, ledger: Ledger) -> Ledger:
@@ -455,10 +452,10 @@ def _of_part(job: Job, ledger: Ledger) -> Ledger:
 def _how_to_go_on(job: Job) -> str:
     """Say how a release is made that was charged, and is not where it should be."""
     try:
-        start = start_of(job)
+        start = run_job.start_of(job)
         seen = start.look()
         lost = start.is_lost(seen)
-    except (DPFrameError, OSError):
+    except (errors.DPFrameError, OSError):
         again = "Once the ledger can be read, run it again as it is"
         return f"{again}: if no noise was drawn, nothing is charged."
     if lost:
@@ -471,14 +468,13 @@ def _how_to_go_on(job: Job) -> str:
         return ""
     epoch = 0 if seen.run is None else seen.run.state.epoch
     left = f"{MOST_AGAIN - epoch} more time{'s' * (epoch + 1 < MOST_AGAIN)}"
-    again = "run it again as it is, for which nothing is charged"
-    return f"No noise was drawn: {again}, {left}."
+    return f"No noise was drawn: {_RUN_AGAIN}, {left}."
 
 
-def _refuse(job: Job, why: object) -> str:
+def _refuse(job: Job, reason: object) -> str:
     """Say why a release does not fit; a ledger of which nothing is left stays as it is."""
-    if not is_used_up(job):
-        return str(why)
+    if not run_job.is_used_up(job):
+        return str(reason)
     part = job.options["part"]
     whose = "this ledger" if part is None else f"the budget of part={part!r}"
     used_up = f"the release does not fit: {whose} is used up; its budget is fixed"
@@ -487,22 +483,22 @@ def _refuse(job: Job, why: object) -> str:
 
 
 def _warnings(warned: Sequence[str]) -> list[str]:
-    return [f"warning: {one}" for one in warned]
+    return [f"warning: {text}" for text in warned]
 
 
-def _lost(done: Done) -> list[str]:
+def _lost(done: run_job.Done) -> list[str]:
     """Say which files could not be written, and where the releases are."""
-    if done.published.written.all_there:
+    files, spool = done.published.files, done.published.spool
+    if files.all_there:
         return []
-    problems = [f"{path} was not written: {reason}" for _, path, reason in done.files.failed]
-    kept = done.published.spool
-    if kept is None:
-        return [*problems, "the amount is spent: the releases are printed as JSON: keep that."]
-    remedy = "run it again as it is, for which nothing is charged"
-    return [*problems, f"the amount is spent, and the releases are kept in {kept}: {remedy}."]
+    if spool is None:
+        advice = "the amount is spent: the releases are printed as JSON: keep that."
+    else:
+        advice = f"the amount is spent, and the releases are kept in {spool}: {_RUN_AGAIN}."
+    return [*files.problems, advice]
 
 
-def _tables(done: Done) -> dict[str, object]:
+def _tables(done: run_job.Done) -> dict[str, object]:
     """Return releases as CSV texts with their certificates, where no file can be written."""
     return {
         name: {"csv": frame.to_csv(), "certificate": certificate_of(frame).to_dict()}
@@ -510,44 +506,39 @@ def _tables(done: Done) -> dict[str, object]:
     }
 
 
-def _job(given: argparse.Namespace, path: Path) -> Job:
+def _job(options: argparse.Namespace, path: Path) -> Job:
     """Read a plan with what the command line says in its place; first of all, tidy up."""
     remove_leftovers()
     if not path.is_file():
         raise FileNotFoundError("there is no such file, or it is none.")
-    values = dict(given.set)
-    for name, value in given.set:
+    values = dict(options.set)
+    for name, value in options.set:
         if values[name] != value:
             twice = f"{name} is set twice, {name}={value} and {name}={values[name]}"
-            raise PlanFileError(f"--set: {twice}; give it once.")
+            raise errors.PlanFileError(f"--set: {twice}; give it once.")
     return read_plan(
-        path, Overrides(values, tuple(given.data), given.name, given.note, given.allow_imports)
+        path,
+        Overrides(values, tuple(options.data), options.name, options.note, options.allow_imports),
     )
 
 
-def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:
+def rehearse_plan(options: argparse.Namespace, path: Path) -> Answer:
     """Run a plan on made-up rows, and say what was written."""
     from dpframe.jobs.rehearse import MadeUp, rehearse_job  # needs what tests need
 
-    job = _job(given, path)
-    made = MadeUp(given.rows, given.seed, given.nasty)
-    done = rehearse_job(job, given.output, made, overwrite=given.overwrite)
-    facts = {
-        "name": job.options["name"],
-        "test": True,
-        "fits": done.tried.fits,
-        "outputs": json.loads(done.tried.table.reset_index().to_json(orient="records")),
-        "files": list(map(str, done.written)),
-    }
+    job = _job(options, path)
+    made_up = MadeUp(options.rows, options.seed, options.nasty)
+    done = rehearse_job(job, options.output, made_up, overwrite=options.overwrite)
+    facts = {**_facts(job, done.tried), "test": True, "files": list(map(str, done.written))}
     problems = [*_warnings(done.tried.warned), *done.problems]
     if not done.tried.fits:
         problems.append("the release does not fit in the whole budget of the plan")
         return Answer(str(path), "", facts, TOO_MUCH, tuple(problems))
     words = [
-        f"TEST       {given.rows:,} made-up rows; no data were read, and nothing was spent",
+        f"TEST       {options.rows:,} made-up rows; no data were read, and nothing was spent",
         f"Release    {job.options['name']!r}",
         f"\n{_table_text(done.tried)}\n",
-        *(f"{file}: written" for file in done.written),
+        *_written(done.written),
     ]
     code = UNREADABLE if done.problems else SOUND
     return Answer(str(path), "\n".join(words), facts, code, tuple(problems))
@@ -564,7 +555,10 @@ def print_schema(_: argparse.Namespace, __: object) -> Answer:
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
-        "check released files against their certificates", verify_file, _check_options, several=True
+        "check released files against their certificates",
+        verify_file,
+        _check_options,
+        "files one by one",
     ),
     "ledger": Command(
         "check a ledger and print what is spent and left; or make one",
@@ -575,7 +569,7 @@ COMMANDS: dict[str, Command] = {
         "write a page about released files, to decide by",
         report_files,
         _report_options,
-        together=True,
+        "files at once",
     ),
     "preview": Command(
         "check a plan and print cost and errors; reads no rows and spends nothing",
@@ -595,6 +589,8 @@ COMMANDS: dict[str, Command] = {
     "release": Command(
         "release what a plan asks for, and write the files", release_plan, _release_options
     ),
-    "schema": Command("print the JSON Schema of plan files, for editors", print_schema, alone=True),
+    "schema": Command(
+        "print the JSON Schema of plan files, for editors", print_schema, takes="nothing"
+    ),
 }
 """All commands, by name."""

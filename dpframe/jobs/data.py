@@ -38,16 +38,14 @@ _VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
 def read_store(section: Section) -> Mapping[str, Any]:
     """Read the table `filesystem`: the type, and arguments of the class of pyarrow."""
     table = section.section("filesystem")
-    found: dict[str, Any] = {}
-    for key, given in table.table.items():
-        value = given
+    options = dict(table.table)
+    for key, value in table.table.items():
         if isinstance(value, str):
             if _SECRET.search(key) and not _VARIABLE.fullmatch(value):
                 remedy = "write ${NAME}, which stands for a variable of the environment"
                 raise table.error(f"must not stand in a plan: {remedy}.", key)
-            value = table.fill_text(key, value, environment=True)
-        found[key] = value
-    return found
+            options[key] = table.fill_text(key, value, environment=True)
+    return options
 
 
 def open_store(section: Section, options: Mapping[str, Any]) -> Any:
@@ -61,16 +59,16 @@ def open_store(section: Section, options: Mapping[str, Any]) -> Any:
     require_arrow("opening a store")
     from pyarrow import fs  # slow to import, and not always needed
 
-    more = {key: value for key, value in options.items() if key != "type"}
-    name = FILESYSTEMS[options["type"]]
+    arguments = dict(options)
+    name = FILESYSTEMS[arguments.pop("type")]
     kind = getattr(fs, name, None)
     if kind is None:
         raise section.error(f"this pyarrow has no {name}.", "filesystem", "type")
     try:
-        return kind(**more)
+        return kind(**arguments)
     except (TypeError, ValueError):
-        named = ", ".join(more) or "nothing"
-        reason = f"pyarrow.fs.{name} cannot be made with {named}: see its arguments."
+        listed = ", ".join(arguments) or "nothing"
+        reason = f"pyarrow.fs.{name} cannot be made with {listed}: see its arguments."
         raise section.error(reason, "filesystem") from None
 
 
@@ -90,7 +88,7 @@ class Data:
     places: tuple[Path | str, ...]  # files, or a folder; those in a store are texts
     types: Mapping[str, str]  # what columns of CSV files hold, where the plan says so
     dialect: Dialect  # how CSV files are written
-    given: bool = False  # whether the files are named on the command line, not in the plan
+    in_call: bool = False  # whether the files are named on the command line, not in the plan
     # how a store is opened that the paths are in; `None`: as the paths say
     filesystem: Mapping[str, Any] | None = None
     spill_folder: Path | None = None  # where private rows are kept for a while
@@ -130,14 +128,14 @@ class Data:
     def expanded(self) -> "Data":
         """Return the files that patterns such as `2024-*.parquet` stand for, in their order."""
         self.form  # noqa: B018  # what is wrong with names is said first
-        found: list[Path | str] = []
+        places: list[Path | str] = []
         for place in self.places:
             store = None if isinstance(place, Path) else self._opened_store
-            inside: list[Path | str] = self._read(partial(expand, place, store))
-            if not inside:
+            files: list[Path | str] = self._read(partial(expand, place, store))
+            if not files:
                 raise self.error(f"there is no file {place}.")
-            found += inside
-        return replace(self, places=tuple(found))
+            places += files
+        return replace(self, places=tuple(places))
 
     @cached_property
     def _opened_store(self) -> Any:
@@ -157,14 +155,13 @@ class Data:
         return self._read(partial(self._scan, types, optional))
 
     def _scan(self, types: Mapping[str, str | None], optional: Collection[Hashable]) -> Scan:
-        form = self.form
         spill: Any = {"spill_folder": self.spill_folder}
-        if form == "parquet":
+        if self.form == "parquet":
             return scan_parquet(self._place, filesystem=self._opened_store, **spill)
-        odd = next((path for path in self.paths if not path.is_file()), None)
-        if odd is not None:
-            raise self.error(f"{odd} is not a file.")
-        if form == "csv":
+        for path in self.paths:
+            if not path.is_file():
+                raise self.error(f"{path} is not a file.")
+        if self.form == "csv":
             return Scan(open_columns(self.paths, types, self.dialect, optional), **spill)
         require_arrow("reading Feather files")
         return Scan(source_of(_feather_files(self.paths)), **spill)
@@ -173,9 +170,9 @@ class Data:
         """Refuse columns of CSV files of which no public fact says what they hold."""
         for label, kind in types.items():
             if kind is None and self.form == "csv":
+                reason = f"what is declared does not say what {label!r} holds, and CSV files have"
                 remedy = f'give data.types.{label} = "int64", or another of {", ".join(TYPES)}'
-                reason = f"what is declared does not say what {label!r} holds"
-                raise self.section.error(f"{reason}, and CSV files have no types: {remedy}.")
+                raise self.section.error(f"{reason} no types: {remedy}.")
 
     def rows(self, scan: Scan, labels: Collection[Hashable]) -> Scan:
         """Read rows of files now that have no checksums: a damaged one is known before a charge."""
@@ -205,49 +202,51 @@ class Data:
         elif away:
             reason = f"the store does not answer, or refuses ({a_type(error)})."
         else:
-            hidden = "The cause is not shown, because it may quote private values"
-            reason = f"the files cannot be read as {self.form} ({a_type(error)})"
-            reason = f"{reason}. {hidden}: read them by themselves to see it."
-        wrong = self.error(reason)
-        return TemporaryError(str(wrong)) if away else wrong
+            reason = f"the files cannot be read as {self.form} ({a_type(error)}). The cause is not"
+            remedy = (
+                "shown, because it may quote private values: read them by themselves to see it."
+            )
+            reason = f"{reason} {remedy}"
+        refusal = self.error(reason)
+        return TemporaryError(str(refusal)) if away else refusal
 
-    def error(self, why: str) -> PlanFileError:
+    def error(self, reason: str) -> PlanFileError:
         """Say what is wrong with the files, and where they are named."""
-        return PlanFileError(f"--data: {why}") if self.given else self.section.error(why, "path")
+        if self.in_call:
+            return PlanFileError(f"--data: {reason}")
+        return self.section.error(reason, "path")
 
 
-def read_data(section: Section, given: tuple[str, ...]) -> Data:
-    """Read the table `data`; paths that are given go before those of the plan."""
+def read_data(section: Section, in_call: tuple[str, ...]) -> Data:
+    """Read the table `data`; paths of the call go before those of the plan."""
     written: Any = {key: section.table[key] for key in DIALECT if key in section.table}
     try:
         dialect = Dialect.of(**written)
     except DPFrameError as error:
         raise section.about(error) from None
-    filesystem = None if "filesystem" not in section.table else read_store(section)
-    texts = list(given) or section.paths("path")
-    local = filesystem is None
-    places = tuple(_as_place(section, text, local=local, given=bool(given)) for text in texts)
+    filesystem = read_store(section) if "filesystem" in section.table else None
+    texts = list(in_call) or section.paths("path")
+    places: list[Path | str] = []
+    for text in texts:
+        if filesystem is None and "://" not in text:
+            places.append(Path(text) if in_call else section.path("path", text))
+            continue
+        place = text if in_call else section.fill_text("path", text, environment=True)
+        if filesystem is not None:  # which knows no schemes
+            place = place.partition("://")[2] or place
+        places.append(place)
     if len({isinstance(place, Path) for place in places}) > 1:
         raise section.error("must be all in a store, or none.", "path")
-    spill = section.table.get("spill_folder")
     return Data(
         section,
-        places,
+        tuple(places),
         section.table.get("types", {}),
         dialect,
-        bool(given),
+        bool(in_call),
         filesystem,
-        None if spill is None else section.path("spill_folder", spill),
+        section.path_or_none("spill_folder"),
         all(text.endswith("/") for text in texts),
     )
-
-
-def _as_place(section: Section, text: str, *, local: bool, given: bool) -> Path | str:
-    """Return where files are: a path, or a text for what is in a store."""
-    if local and "://" not in text:
-        return Path(text) if given else section.path("path", text)
-    filled = text if given else section.fill_text("path", text, environment=True)
-    return filled if local else filled.partition("://")[2] or filled
 
 
 def _feather_files(paths: Iterable[Path]) -> Any:
@@ -259,8 +258,7 @@ def _feather_files(paths: Iterable[Path]) -> Any:
     for path in paths:
         with ipc.open_file(path) as reader:
             for field in reader.schema:
-                known = fields.get(field.name)
-                if known is None or pa.types.is_null(known.type):
+                if pa.types.is_null(fields.setdefault(field.name, field).type):
                     fields[field.name] = field
     return ds.dataset(list(map(str, paths)), pa.schema(list(fields.values())), format="feather")
 
@@ -269,7 +267,7 @@ def kinds_of_columns(
     labels: Iterable[Hashable],
     declared: Declaration,
     queries: Collection[Query],
-    given: Mapping[str, str],
+    types: Mapping[str, str],
 ) -> dict[str, str | None]:
     """Say which types of cells columns have; a part that is a text stands in a column of texts.
 
@@ -281,14 +279,14 @@ def kinds_of_columns(
         What is declared.
     queries
         What is asked.
-    given
+    types
         The types that a plan names.
     """
     kinds: dict[str, str | None] = {}
-    asked = [claim for query in queries for claim in claims_of_query(declared, query)]
+    claims = [claim for query in queries for claim in claims_of_query(declared, query)]
     for label in labels:
         if isinstance(label, str):  # as all columns of files are
-            kinds[label] = given.get(label) or type_of_cells(label, declared, asked)
+            kinds[label] = types.get(label) or type_of_cells(label, declared, claims)
     if declared.ledger is not None and is_text(declared.part):
         part = str(declared.ledger.part)
         kinds[part] = kinds.get(part) or STRING

@@ -2,7 +2,8 @@
 
 import argparse
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from dpframe.files.excel import read_excel
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.output_paths import WORKBOOK, LedgerPlace, opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.transactions import void_row
 from dpframe.operations.pipeline import user_name
@@ -40,7 +42,7 @@ def show(_: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), words, facts)
 
 
-def verify_file(given: argparse.Namespace, path: Path) -> Answer:
+def verify_file(options: argparse.Namespace, path: Path) -> Answer:
     """Check a released file, and whether a ledger was charged for it."""
     if path.suffix.lower() == WORKBOOK:
         sheets = read_excel(path, None)
@@ -48,22 +50,19 @@ def verify_file(given: argparse.Namespace, path: Path) -> Answer:
         sheets = {"": read_released(path)}
     # what is wrong with the file itself is said first
     certificates = {name: verify(frame) for name, frame in sheets.items()}
-    facts: dict[str, Any] = {
-        name: {"state": one.state, "digest": one.digest} for name, one in certificates.items()
-    }
-    facts = facts.get("", {"tables": facts})
-    where = ""
-    if given.ledger is not None:
-        ledger = _ledger_of(given.ledger)
+    charged, facts = "", {}
+    if options.ledger is not None:
+        ledger = _ledger_of(options.ledger)
         for frame in sheets.values():
             verify(frame, ledger=ledger)
-        where = f", in ledger {ledger.ledger_id}"
-        facts |= {"ledger_id": ledger.ledger_id}
-    said = [
-        f"{path}{f', sheet {quote(name)}' * bool(name)}: {one.state}, {one.digest}{where}"
-        for name, one in certificates.items()
-    ]
-    return Answer(str(path), "\n".join(said), facts)
+        charged, facts = f", in ledger {ledger.ledger_id}", {"ledger_id": ledger.ledger_id}
+    lines = []
+    tables: dict[str, Any] = {}
+    for name, record in certificates.items():
+        sheet = f", sheet {quote(name)}" * bool(name)
+        lines.append(f"{path}{sheet}: {record.state}, {record.digest}{charged}")
+        tables[name] = {"state": record.state, "digest": record.digest}
+    return Answer(str(path), "\n".join(lines), tables.get("", {"tables": tables}) | facts)
 
 
 def _ledger_of(path: LedgerPlace) -> Ledger:
@@ -74,28 +73,29 @@ def _ledger_of(path: LedgerPlace) -> Ledger:
         raise OSError(f"the ledger {path}: {error}") from error
 
 
-def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
+def report_files(options: argparse.Namespace, paths: list[Path]) -> Answer:
     """Write a page about released files, by which a person decides whether to publish."""
-    output: Path = given.output
-    own = () if given.ledger is None else given.ledger.files
-    if output.resolve() in {path.resolve() for path in (*paths, *own)}:
+    output: Path = options.output
+    read = [*paths, *(options.ledger.files if options.ledger else ())]
+    if output.resolve() in {path.resolve() for path in read}:
         return _refusal(output, "--output must be another file than those that are read.")
-    if output.exists() and not given.overwrite:
-        return _refusal(
-            output, f"there is a file {output} already: give --overwrite to replace it."
-        )
-    ledger = None if given.ledger is None else _ledger_of(given.ledger)
+    if output.exists() and not options.overwrite:
+        reason = f"there is a file {output} already: give --overwrite to replace it."
+        return _refusal(output, reason)
+    ledger = options.ledger and _ledger_of(options.ledger)
     frames = {str(path): _named_read(path) for path in paths}
-    options = {name: getattr(given, name) for name in ("title", "level", "percent", "changes")}
+    shown = {name: getattr(options, name) for name in ("title", "level", "percent", "changes")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
-        page = report(frames, ledger=ledger, **options)
+        page = report(frames, ledger=ledger, **shown)
     at_the_door(looking=True).place(output).write_text(page, encoding="utf-8", newline="\n")
-    checks = [answer_of(path, partial(_sound, path, one, ledger)) for path, one in frames.items()]
-    wrong = [f"{check.about}: {check.problems[0]}" for check in checks if check.code]
-    facts = {"tables": list(frames), "sound": not wrong}
+    checks = [
+        answer_of(path, partial(_sound, path, frame, ledger)) for path, frame in frames.items()
+    ]
+    problems = tuple(f"{check.subject}: {check.problems[0]}" for check in checks if check.code)
+    facts = {"tables": list(frames), "sound": not problems}
     code = max(check.code for check in checks)
-    return Answer(str(output), f"{output}: written", facts, code, tuple(wrong))
+    return Answer(str(output), f"{output}: written", facts, code, problems)
 
 
 def _named_read(path: Path) -> pd.DataFrame:
@@ -113,18 +113,18 @@ def _sound(path: str, frame: pd.DataFrame, ledger: Ledger | None) -> Answer:
     return Answer(path)
 
 
-def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
+def look_at_ledger(options: argparse.Namespace, path: LedgerPlace) -> Answer:
     """Check a ledger and say what is spent; or make one."""
-    named = {name: getattr(given, name) for name in ("epsilon", "delta", "discovery")}
-    amounts = {name: amount for name, amount in named.items() if amount is not None}
-    if wrong := _wrong_options(given, path, amounts):
-        return _refusal(path, wrong)
-    if given.lost is not None:
-        return _give_up(given.lost, path)
-    if given.void is not None:
-        void_row(path.given, given.void)
-    if given.create:
-        ledger = Ledger.create(path.given, budget=Budget(**amounts), part=given.part)
+    names = ("epsilon", "delta", "discovery")
+    amounts = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if reason := _wrong_options(options, path, amounts):
+        return _refusal(path, reason)
+    if options.lost is not None:
+        return _give_up(options.lost, path)
+    if options.void is not None:
+        void_row(path.address, options.void)
+    if options.create:
+        ledger = Ledger.create(path.address, budget=Budget(**amounts), part=options.part)
     else:
         ledger = opened_ledger(path)
     status = ledger.last_status()
@@ -132,19 +132,23 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     return Answer(str(path), "\n".join(lines), state_of(ledger))
 
 
-def _wrong_options(given: argparse.Namespace, path: LedgerPlace, amounts: Mapping[str, str]) -> str:
+def _wrong_options(
+    options: argparse.Namespace, path: LedgerPlace, amounts: Mapping[str, str]
+) -> str:
     """Say what is wrong with the options of a ledger; empty: nothing is."""
-    acts = (given.create, given.void is not None, given.lost is not None)
+    acts = (options.create, options.void is not None, options.lost is not None)
     homeless = [file.parent for file in path.files if not file.parent.is_dir()]
     if sum(acts) > 1:
         return "give one of --create, --void and --lost."
-    if given.create != ("epsilon" in amounts) or (amounts and not given.create):
+    if options.create != ("epsilon" in amounts) or (amounts and not options.create):
         return "--create goes with --epsilon, and with --delta for Gaussian noise."
-    if given.create and path.exists():
+    if options.create and path.exists():
         return "there is a file already: a ledger is made once, and opened by every run."
-    if given.create and homeless:
+    if options.create and homeless:
         return f"there is no folder {homeless[0]}: make it first."
-    return "--part goes with --create." if given.part is not None and not given.create else ""
+    if options.part is not None and not options.create:
+        return "--part goes with --create."
+    return ""
 
 
 def _give_up(name: str, path: LedgerPlace) -> Answer:
@@ -154,8 +158,8 @@ def _give_up(name: str, path: LedgerPlace) -> Answer:
     if run is None:
         return _refusal(path, f"there is no release {name!r}: nothing was noted.")
     ledger.note_lost(run.entry, who=user_name() or "somebody", why="said to be dead")
-    closed = f"{name!r} is given up: its amount stays spent, and its name is closed"
-    return Answer(str(path), f"{closed}.", state_of(ledger))
+    words = f"{name!r} is given up: its amount stays spent, and its name is closed."
+    return Answer(str(path), words, state_of(ledger))
 
 
 def _fullest(status: BudgetStatus) -> list[str]:
@@ -171,31 +175,25 @@ def _voided(status: BudgetStatus) -> list[str]:
     return [f"Void       entry {', '.join(numbers)}: cannot be read"] if numbers else []
 
 
-def _refusal(path: Path | LedgerPlace, why: str) -> Answer:
-    return Answer(str(path), code=UNREADABLE, problems=(why,))
+def _refusal(path: Path | LedgerPlace, reason: str) -> Answer:
+    return Answer(str(path), code=UNREADABLE, problems=(reason,))
 
 
 def state_of(ledger: Ledger) -> dict[str, Any]:
     """Say for a program what is spent and what is left, as of the last look at the file."""
-    status, budget = ledger.last_status(), ledger.budget
-    lost = status.lost
+    status = ledger.last_status()
+    names = ("used", "remaining_share", "remaining_epsilon", "remaining_mu")
     return {
         "ledger_id": ledger.ledger_id,
         "head": status.log.head,
         "part": ledger.part,
         "of_part": status.of_part,
-        "budget": {"epsilon": budget.epsilon, "delta": budget.delta, "discovery": budget.discovery},
-        "used": status.used,
-        "remaining_share": status.remaining_share,
-        "remaining_epsilon": status.remaining_epsilon,
-        "remaining_mu": status.remaining_mu,
-        "releases": [
-            {
-                "release_id": entry.release_id,
-                "released_at": entry.released_at,
-                "name": entry.name,
-                "lost": entry.release_id in lost,
-            }
-            for entry in status.entries
-        ],
+        "budget": asdict(ledger.budget),
+        **{name: getattr(status, name) for name in names},
+        "releases": [_facts_of(entry, status.lost) for entry in status.entries],
     }
+
+
+def _facts_of(entry: Entry, lost: Collection[str]) -> dict[str, Any]:
+    facts = {name: getattr(entry, name) for name in ("release_id", "released_at", "name")}
+    return {**facts, "lost": entry.release_id in lost}

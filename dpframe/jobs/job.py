@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from hashlib import sha256
@@ -20,7 +21,7 @@ from dpframe.errors import DPFrameError, a_type
 from dpframe.frozen import frozen
 from dpframe.jobs import output_paths
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.output_paths import LedgerPlace, why_not_portable
+from dpframe.jobs.output_paths import LedgerPlace, check_portable
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
@@ -30,11 +31,11 @@ from dpframe.privacy.selection import SELECT
 from dpframe.queries import binned, of_columns
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import Quantile, ranges
-from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.groups import cut, period
 from dpframe.queries.margins import margins
 from dpframe.queries.of_columns import regression
 from dpframe.queries.query import Query, Request
+from dpframe.queries.searches import Discovery, discover
 from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
 
@@ -64,6 +65,7 @@ _NO_KEYWORDS = {"kind", "within", "mechanism", "publish", "files", "outputs"}
 _YAML = (".yaml", ".yml")
 _ENDS = 2  # of an interval: low and high
 _FAR = 1e300  # edges stay finite
+_EXACT = 2**53  # from here on, floats no longer tell all integers apart
 _Made = TypeVar("_Made")
 
 
@@ -140,13 +142,13 @@ class Job:
     def digest(self) -> str:
         """SHA-256 of all that decides what is released: not of places of files, nor of comments."""
         table = self.plan.table
-        asked, read = (table.get(one, {}) for one in ("release", "data"))
-        release, data = (_without(one, *_NOT_DECIDING) for one in (asked, read))
+        names = ("release", "data")
+        release, data = (_without(table.get(name, {}), *_NOT_DECIDING) for name in names)
         queries = {name: _without(query, "files") for name, query in table["queries"].items()}
         text = _canonical([release, data, queries, table.get("declare")])
-        named = {one: self.source.values[one] for one in placeholders(text)}
-        given = [str(place) for place in self.data.places] if self.data.given else None
-        return sha256(_canonical([text, named, given, self.source.read]).encode()).hexdigest()
+        values = {name: self.source.values[name] for name in placeholders(text)}
+        places = [str(place) for place in self.data.places] if self.data.in_call else None
+        return sha256(_canonical([text, values, places, self.source.read]).encode()).hexdigest()
 
 
 def _without(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -158,55 +160,57 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=lambda time: f"{type(time).__name__} {time}")
 
 
-def read_plan(path: Path, given: Overrides) -> Job:
+def read_plan(path: Path, overrides: Overrides) -> Job:
     """Read a plan file and check all that can be checked without data and ledger."""
-    plan = read_text(path, given.values)
+    plan = read_text(path, overrides.values)
     from dpframe.jobs.plan_models import check_plan  # pydantic is slow to import
 
     check_plan(plan)
-    if given.name is None:
+    if overrides.name is None:
         _check_name(plan)
-    asked = plan.section("queries")
-    search = _search(asked)
+    sections = plan.section("queries")
+    search = _search(sections)
     if search is None:
-        queries = {name: _query(asked.section(name)) for name in asked.table}
+        queries = {name: _query(sections.section(name)) for name in sections.table}
     else:
         where = None if search.where is None else search.where.text
         reading: Query = of_columns.units(by=list(search.by), where=where)
-        queries = dict.fromkeys(asked.table, reading)
-    options = _options(plan.section("release"), asked, given)
-    data = read_data(plan.section("data"), given.data)
+        queries = dict.fromkeys(sections.table, reading)
+    options = _options(plan.section("release"), sections, overrides)
+    data = read_data(plan.section("data"), overrides.data)
     if search is not None:
         kinds = {str(axis.column): axis.kind for axis in search.axes}
         data = replace(data, types={**kinds, **data.types})
     ledger = plan.section("ledger")
-    folder = ledger.table.get("runs_folder")
-    budget = ledger.section("budget") if "budget" in ledger.table else None
+    budget = None
+    if "budget" in ledger.table:
+        section = ledger.section("budget")
+        budget = _check_section(section, partial(Budget, **section.table))
     return Job(
         plan=plan,
         data=data,
-        declared=_read_declared(plan.section("declare"), allow_imports=given.allow_imports),
+        declared=_read_declared(plan.section("declare"), allow_imports=overrides.allow_imports),
         queries=queries,
         options=options,
         files=output_paths.read_paths(plan, queries, options["name"]),
         ledger=_ledger(ledger),
-        budget=None if budget is None else _check_section(budget, partial(Budget, **budget.table)),
+        budget=budget,
         part=ledger.table.get("part"),
-        runs_folder=None if folder is None else ledger.path("runs_folder", folder),
+        runs_folder=ledger.path_or_none("runs_folder"),
         search=search,
     )
 
 
-def _search(asked: Section) -> Discovery | None:
+def _search(queries: Section) -> Discovery | None:
     """Read groups that are to be found, which no plan can do beside other queries."""
-    for name in asked.table:
-        section = asked.section(name)
+    for name in queries.table:
+        section = queries.section(name)
         make = SEARCHES.get(section.table["kind"])
         if make is None:
             continue
-        if len(asked.table) > 1:
-            way = "give it a plan of its own, and the groups that it finds as keys to the others"
-            raise section.error(f"is charged and released on its own: {way}.", "kind")
+        if len(queries.table) > 1:
+            remedy = "give it a plan of its own, and the groups that it finds as keys to the others"
+            raise section.error(f"is charged and released on its own: {remedy}.", "kind")
         return _check_section(section, partial(make, **_keywords(section)))
     return None
 
@@ -215,55 +219,57 @@ def _check_name(plan: Section) -> None:
     """Check that runs on other data have other names, or all but the first would be refused."""
     release = plan.section("release")
     name = release.table.get("name")
-    read = {"data.path": plan.section("data").table.get("path")}
-    read["release.part"] = release.table.get("part")
-    data = {one: key for key, text in reversed(read.items()) for one in placeholders(text)}
-    lacking = [f"{{{one}}}" for one in data if one not in placeholders(name)]
-    if name is not None and lacking:
-        wrong = [one for one in placeholders(name) if one not in plan.source.values]
-        if near := [one for one in wrong if did_you_mean(one, [lacking[0][1:-1]])]:
-            raise release.error(f"{{{near[0]}}} has no value. Did you mean {lacking[0]}?", "name")
-        way = f'Write name = "{name:.200} {" ".join(lacking)}".'
-        refused = f"the run on the next {lacking[0][1:-1]} would be refused"
-        where = data[lacking[0][1:-1]]
-        why = f"release.name has no {lacking[0]}, but {where} has: {refused}. {way}"
-        raise release.error(why, "name")
+    texts = {"data.path": plan.section("data").table.get("path")}
+    texts["release.part"] = release.table.get("part")
+    keys = {value: key for key, text in reversed(texts.items()) for value in placeholders(text)}
+    lacking = [value for value in keys if value not in placeholders(name)]
+    if name is None or not lacking:
+        return
+    first, *_ = lacking
+    for value in placeholders(name):
+        if value not in plan.source.values and did_you_mean(value, [first]):
+            raise release.error(f"{{{value}}} has no value. Did you mean {{{first}}}?", "name")
+    remedy = f'Write name = "{name:.200} {" ".join(f"{{{value}}}" for value in lacking)}".'
+    reason = f"release.name has no {{{first}}}, but {keys[first]} has:"
+    raise release.error(f"{reason} the run on the next {first} would be refused. {remedy}", "name")
 
 
-def _options(section: Section, queries: Section, given: Overrides) -> dict[str, Any]:
+def _options(section: Section, queries: Section, overrides: Overrides) -> dict[str, Any]:
     """Read how much to spend, how, and what to record."""
     table = section.table
     options: dict[str, Any] = {name: table.get(name) for name in AMOUNTS}
     _check_section(section, lambda: Spend.of(**options))
-    named_here = ("mechanism", "denoise", "rows", "useful")
-    options |= {name: table[name] for name in named_here if name in table}
-    limits = {name: queries.section(name).table.get("within", {}) for name in queries.table}
-    within = {(name, out): most for name, own in limits.items() for out, most in own.items()}
-    options |= {"within": within} if within else {}
-    sections = {name: queries.section(name) for name in queries.table}
-    named_there = {
-        n: own.table["mechanism"] for n, own in sections.items() if "mechanism" in own.table
+    names = ("mechanism", "denoise", "rows", "useful")
+    options |= {name: table[name] for name in names if name in table}
+    within = {
+        (name, output): limit
+        for name, query in queries.table.items()
+        for output, limit in query.get("within", {}).items()
     }
-    if named_there:
-        if "mechanism" in options or len(named_there) < len(sections):
-            way = "name one in every query, or one for all in [release]."
-            first = sections[next(iter(named_there))]
-            raise first.error(f"is of this query alone: {way}", "mechanism")
-        options["mechanism"] = named_there
-    named = section.text("name") if given.name is None else given.name
-    if named is None:
-        way = 'for instance name = "trips {month}", so that no run counts twice'
-        raise section.error(f"name is missing; {way}.")
+    if within:
+        options["within"] = within
+    mechanisms = {
+        name: query["mechanism"] for name, query in queries.table.items() if "mechanism" in query
+    }
+    if mechanisms:
+        if "mechanism" in options or len(mechanisms) < len(queries.table):
+            reason = "is of this query alone: name one in every query, or one for all in [release]."
+            raise queries.section(next(iter(mechanisms))).error(reason, "mechanism")
+        options["mechanism"] = mechanisms
+    options["name"] = section.text("name") if overrides.name is None else overrides.name
+    if options["name"] is None:
+        example = 'for instance name = "trips {month}", so that no run counts twice'
+        raise section.error(f"name is missing; {example}.")
     part = table.get("part")
     options["part"] = section.text("part") if isinstance(part, str) else part
-    return {**options, "name": named, "note": given.note or section.text("note")}
+    return {**options, "note": overrides.note or section.text("note")}
 
 
 def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     """Read keywords of `declare`; whom a row belongs to must be said."""
     table = section.table
-    unit = table.get("privacy_unit")
-    if (unit is None) != bool(table.get("each_row")):
+    unit = table.get("privacy_unit", EACH_ROW)
+    if (unit is EACH_ROW) != bool(table.get("each_row")):
         raise section.error(
             "say whom a row belongs to, in one way: privacy_unit = the name of a column, with "
             "max_rows, or each_row = true, where every row is a person of its own."
@@ -271,7 +277,7 @@ def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     keys = section.section("keys")
     return {
         "schema": _schema(section, allow_imports=allow_imports),
-        "privacy_unit": EACH_ROW if unit is None else unit,
+        "privacy_unit": unit,
         "unit": table.get("unit"),
         **{cap: table.get(cap) for cap in CAPS},
         "neighboring": table.get("neighboring", "add_remove"),
@@ -288,25 +294,25 @@ def _schema(section: Section, *, allow_imports: bool) -> Any:
     A YAML file is data. A module is code that runs when it is imported, which whoever starts the
     job must have allowed.
     """
-    named = section.table.get("schema")
-    if named is None:
+    text = section.table.get("schema")
+    if text is None:
         return None
-    if named.lower().endswith(_YAML):
-        return _from_yaml(section, section.source.path.parent / named)
-    module, colon, name = named.partition(":")
+    if text.lower().endswith(_YAML):
+        return _from_yaml(section, section.source.path.parent / text)
+    module, colon, name = text.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
-        why = f'must be a YAML file, "trips.yaml", or "module:Name", got {named!r:.200}.'
-        raise section.error(why, "schema")
+        rule = f'must be a YAML file, "trips.yaml", or "module:Name", got {text!r:.200}.'
+        raise section.error(rule, "schema")
     if not allow_imports:
-        way = "if you trust the plan and the module, give --allow-imports. A YAML file runs none."
-        why = f"{named!r} imports a module, which runs its code: {way}"
-        raise section.error(why, "schema")
+        reason = f"{text!r} imports a module, which runs its code: if you trust the plan and the"
+        remedy = "module, give --allow-imports. A YAML file runs none."
+        raise section.error(f"{reason} {remedy}", "schema")
     try:
         with ended_at_once():
             return getattr(importlib.import_module(module), name)
     except Exception as error:  # the module may raise anything
-        why = f"{type(error).__name__}: {error}"
-        raise section.error(f"{named!r} cannot be imported: {why:.300}.", "schema") from None
+        reason = f"{type(error).__name__}: {error}"
+        raise section.error(f"{text!r} cannot be imported: {reason:.300}.", "schema") from None
 
 
 def _from_yaml(section: Section, path: Path) -> Any:
@@ -322,8 +328,8 @@ def _from_yaml(section: Section, path: Path) -> Any:
     try:
         return read(io.StringIO(text))
     except Exception as error:  # whatever the file makes of pandera
-        why = f"{path} is no schema that pandera wrote with to_yaml ({a_type(error)})."
-        raise section.error(why, "schema") from None
+        reason = f"{path} is no schema that pandera wrote with to_yaml ({a_type(error)})."
+        raise section.error(reason, "schema") from None
 
 
 def _text_of(section: Section, path: Path, key: str) -> str:
@@ -331,31 +337,32 @@ def _text_of(section: Section, path: Path, key: str) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise section.error(f"{path} cannot be read: {why}.", key) from None
+        reason = getattr(error, "strerror", "it is no text in UTF-8")
+        raise section.error(f"{path} cannot be read: {reason}.", key) from None
     section.source.read[".".join((*section.keys, key))] = sha256(text.encode()).hexdigest()
     return text
 
 
 def _groups(section: Section, key: str) -> Any:
     """Read the groups of a column: a list, whole numbers in a range, or the lines of a file."""
-    given = section.table[key]
-    if isinstance(given, list):
-        return given
-    if form_of_groups(given) == "combinations":
-        return _combinations(section.section(key))
-    if ("range" in given) == ("file" in given):
-        such = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
-        raise section.error(f"must be groups, {such}, got {given!r:.200}.", key)
-    return (_range if "range" in given else _lines)(section.section(key))
+    groups = section.table[key]
+    if isinstance(groups, list):
+        return groups
+    table = section.section(key)
+    if form_of_groups(groups) == "combinations":
+        return _combinations(table)
+    if ("range" in groups) == ("file" in groups):
+        examples = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
+        raise section.error(f"must be groups, {examples}, got {groups!r:.200}.", key)
+    return _range(table) if "range" in groups else _lines(table)
 
 
 def _combinations(section: Section) -> pd.DataFrame:
     """Read {columns = [...], rows = [[...]]}, or the columns of a CSV file with a header."""
     columns, rows = section.table["columns"], section.table.get("rows")
     if ("file" in section.table) != (rows is None):
-        such = 'columns = ["country", "region"], file = "regions.csv"'
-        raise section.error(f"must have either rows or a file, for instance {such}.", "columns")
+        example = 'columns = ["country", "region"], file = "regions.csv"'
+        raise section.error(f"must have either rows or a file, for instance {example}.", "columns")
     if rows is None:
         return _read_combinations(section, columns)
     if any(not isinstance(row, list) or len(row) != len(columns) for row in rows):
@@ -367,39 +374,40 @@ def _read_combinations(section: Section, columns: list[str]) -> pd.DataFrame:
     """Read columns of a CSV file, each combination once; it may have further columns."""
     place, kind = _file_of(section), section.table.get("type", "string")
     header, *rows = csv.reader(io.StringIO(_text_of(section, place, "file")))
-    missing = [column for column in columns if column not in header]
-    if missing or any(len(row) != len(header) for row in rows):
-        why = f"no column {missing[0]!r:.200}" if missing else "lines of other lengths"
-        raise section.error(f"{place} has {why}.", "file")
+    for column in columns:
+        if column not in header:
+            raise section.error(f"{place} has no column {column!r:.200}.", "file")
+    if any(len(row) != len(header) for row in rows):
+        raise section.error(f"{place} has lines of other lengths.", "file")
     places = [header.index(column) for column in columns]
-    found = [[read_cell(kind, row[at]) for at in places] for row in rows]
-    if any(value is None for row in found for value in row):
+    cells = [[read_cell(kind, row[at]) for at in places] for row in rows]
+    if any(None in row for row in cells):
         raise section.error(f"{place} has cells that are no {kind}.", "file")
-    return pd.DataFrame(found, columns=columns).drop_duplicates(ignore_index=True)
+    return pd.DataFrame(cells, columns=columns).drop_duplicates(ignore_index=True)
 
 
 def _range(section: Section) -> range:
     """Read {range = [start, stop]} or [start, stop, step], without the stop, as in Python."""
     ends = section.table["range"]
-    try:
-        found = range(*ends)
-        if 0 < len(found) <= MOST_GROUPS:
-            return found
-    except (TypeError, ValueError, OverflowError):
-        pass
+    with suppress(TypeError, ValueError, OverflowError):
+        numbers = range(*ends)
+        if 0 < len(numbers) <= MOST_GROUPS:
+            return numbers
     form = "[start, stop] or [start, stop, step] of whole numbers, without the stop"
-    such = "range = [0, 24] for 0 to 23"
-    raise section.error(f"must be {form}, for instance {such}, got {ends!r:.200}.", "range")
+    example = "range = [0, 24] for 0 to 23"
+    raise section.error(f"must be {form}, for instance {example}, got {ends!r:.200}.", "range")
 
 
 def _lines(section: Section) -> list[Any]:
     """Read the lines of a text file that are not empty, as texts or as another type."""
     place, kind = _file_of(section), section.table.get("type", "string")
-    lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
-    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
-    values = [read_cell(kind, line) for _, line in numbered]
-    for (number, _), value in zip(numbered, values, strict=True):
-        if value is None:
+    values = []
+    lines = map(str.strip, _text_of(section, place, "file").splitlines())
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        values.append(read_cell(kind, line))
+        if values[-1] is None:
             raise section.error(f"line {number} of {place} is no {kind}.", "file")
     return values
 
@@ -413,24 +421,25 @@ def _file_of(section: Section) -> Path:
 
 def _edges(section: Section, key: str) -> Any:
     """Read the edges of bins: a list, or {from = 0, to = 100, bins = 20} of equal widths."""
-    given = section.table[key]
-    if not isinstance(given, dict):
-        return given
-    low, high, number = given["from"], given["to"], given["bins"]
+    bins = section.table[key]
+    if not isinstance(bins, dict):
+        return bins
+    low, high, number = bins["from"], bins["to"], bins["bins"]
     if not 0 < number <= MOST_GROUPS or not -_FAR <= low < high <= _FAR:
         rule = f"must have 1 to {MOST_GROUPS:,} bins and from < to, both finite"
-        raise section.error(f"{rule}, got {given!r:.200}.", key)
+        raise section.error(f"{rule}, got {bins!r:.200}.", key)
     edges = np.linspace(low, high, number + 1)
-    whole = (np.abs(edges) < 2**53).all() and (edges == np.rint(edges)).all()
-    return edges.astype(np.int64) if whole else edges  # whole numbers are shown as such
+    if (np.abs(edges) < _EXACT).all() and (edges == np.rint(edges)).all():
+        return edges.astype(np.int64)  # whole numbers are shown as such
+    return edges
 
 
 def _pair(section: Section, key: str) -> tuple[Any, Any]:
     """Read bounds: [lower, upper]."""
-    given = section.table[key]
-    if len(given) != _ENDS:
-        raise section.error(f"must be [lower, upper], got {given!r:.200}.", key)
-    return given[0], given[1]
+    ends = section.table[key]
+    if len(ends) != _ENDS:
+        raise section.error(f"must be [lower, upper], got {ends!r:.200}.", key)
+    return ends[0], ends[1]
 
 
 def _query(section: Section) -> Query:
@@ -443,7 +452,7 @@ def _query(section: Section) -> Query:
 
 def _keywords(section: Section) -> dict[str, Any]:
     """Read the keywords of a query."""
-    keywords = {key: given for key, given in section.table.items() if key not in _NO_KEYWORDS}
+    keywords = _without(section.table, *_NO_KEYWORDS)
     keywords |= {key: read(section, key) for key, read in _READERS.items() if key in keywords}
     if section.table["kind"] == "margins":
         keywords["columns"] = _grouped_by(section, "columns")
@@ -452,28 +461,28 @@ def _keywords(section: Section) -> dict[str, Any]:
     return keywords
 
 
-def form_of(given: object) -> str:
-    """Tell which form of bounds or bins is given."""
-    if not isinstance(given, dict):
-        return type(given).__name__
-    by_column = all(isinstance(value, list | dict) for value in given.values())
-    return "columns" if given and by_column else "table"
+def form_of(value: object) -> str:
+    """Tell which form of bounds or bins a value has."""
+    if not isinstance(value, dict):
+        return type(value).__name__
+    by_column = all(isinstance(item, list | dict) for item in value.values())
+    return "columns" if value and by_column else "table"
 
 
-def form_of_group(given: object) -> str:
-    """Tell which form of a column to group by is given, or whether several are."""
-    if not isinstance(given, dict):
-        return type(given).__name__
-    return "cut" if "cut" in given else "period"
+def form_of_group(value: object) -> str:
+    """Tell which form of a column to group by a value has, or whether several are named."""
+    if not isinstance(value, dict):
+        return type(value).__name__
+    return "cut" if "cut" in value else "period"
 
 
-def form_of_groups(given: object) -> str:
-    """Tell which form of groups is given."""
-    if isinstance(given, dict) and isinstance(given.get("columns"), list):
-        if given.keys() & {"rows", "file"}:
+def form_of_groups(value: object) -> str:
+    """Tell which form of groups a value has."""
+    keys = value.keys() if isinstance(value, dict) else set()
+    if isinstance(value, dict) and isinstance(value.get("columns"), list):
+        if keys & {"rows", "file"}:
             return "combinations"
-    one_level = isinstance(given, dict) and given.keys() & {"range", "file"}
-    return "table" if one_level else form_of(given)
+    return "table" if keys & {"range", "file"} else form_of(value)
 
 
 def _by_column(
@@ -492,21 +501,21 @@ def _by_column(
 
 def _grouped_by(section: Section, key: str) -> Any:
     """Read columns to group by, of which some may be cut or read as periods."""
-    given = section.table[key]
-    if isinstance(given, list):
-        return [_group(section, key, part) for part in given]
-    return _group(section, key, given)
+    groups = section.table[key]
+    if isinstance(groups, list):
+        return [_group(section, key, group) for group in groups]
+    return _group(section, key, groups)
 
 
-def _group(section: Section, key: str, given: Any) -> Any:
-    if not isinstance(given, dict):
-        return given
-    own = Section(section.source, (*section.keys, key), given)
-    others = {name: value for name, value in given.items() if name not in ("cut", "period")}
-    if "cut" not in given:
-        return _check_section(own, partial(period, given["period"], **others))
-    others["edges"] = _edges(own, "edges")
-    return _check_section(own, partial(cut, given["cut"], **others))
+def _group(section: Section, key: str, group: Any) -> Any:
+    if not isinstance(group, dict):
+        return group
+    table = Section(section.source, (*section.keys, key), group)
+    options = _without(group, "cut", "period")
+    if "cut" not in group:
+        return _check_section(table, partial(period, group["period"], **options))
+    options["edges"] = _edges(table, "edges")
+    return _check_section(table, partial(cut, group["cut"], **options))
 
 
 def _weights(section: Section, key: str) -> Any:
@@ -515,12 +524,12 @@ def _weights(section: Section, key: str) -> Any:
     if isinstance(weights, str):
         return weights
     by_table = {}
-    for given in weights:
-        columns = tuple(given["table"])
+    for entry in weights:
+        columns = tuple(entry["table"])
         if columns in by_table:
             rule = "must not name a table twice"
-            raise section.error(f"{rule}, got {given['table']!r:.200} again.", key)
-        by_table[columns] = given["weight"]
+            raise section.error(f"{rule}, got {entry['table']!r:.200} again.", key)
+        by_table[columns] = entry["weight"]
     return by_table
 
 
@@ -539,8 +548,8 @@ def _ledger(section: Section) -> LedgerPlace:
     url = section.fill_text("path", path, environment=True)
     if is_url(url):
         return LedgerPlace(url)
-    if url == path and (why := why_not_portable(path)):
-        raise section.error(f"{why}: give another name, for plans travel.", "path")
+    if url == path:
+        check_portable(section, path, "path")
     return LedgerPlace(section.path("path", path))
 
 

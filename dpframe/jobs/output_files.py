@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -19,7 +19,7 @@ from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_paths import folded, read_released
 from dpframe.jobs.plan_toml import Section
-from dpframe.jobs.starts import DrawnFiles
+from dpframe.jobs.starts import DrawnFiles, WrittenFiles
 from dpframe.ledger import platform
 from dpframe.ledger.file import NO_ROOM
 from dpframe.steps.derive import interval
@@ -38,7 +38,7 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
     """Check that every file can be written where it is wanted, and replaces nothing."""
     notes: list[str] = []
     read = (job.source.path, *job.ledger.files, *job.data.paths)
-    own = {folded(place.resolve()) for place in read}
+    taken = {folded(place.resolve()) for place in read}
     for name, path in _places(job):
         error = _section(job, name).error
         if path.suffix.lower() not in WRITERS:
@@ -50,7 +50,7 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
             raise error(f"there is no folder {path.parent}: make it first.", "files")
         for file in _files_of_release(path):
             place = file.resolve()
-            if own.intersection(map(folded, (place, *place.parents))):
+            if taken.intersection(map(folded, (place, *place.parents))):
                 raise error(f"{file} is a file or a folder that this job reads.", "files")
             if file.is_symlink() or (file.exists() and not file.is_file()):
                 raise error(f"{file} is a link, a folder or a device, not a file.", "files")
@@ -142,9 +142,9 @@ def _render(frame: pd.DataFrame, suffix: str, folder: Path) -> dict[str, bytes]:
     place = at_the_door(looking=True).place(folder / f"{_STEM}{suffix}")
     WRITERS[suffix](frame, place)
     files: dict[str, bytes] = {}
-    for made in sorted(place.parent.glob(f"{place.name}*")):
-        files[suffix + made.name.removeprefix(place.name)] = made.read_bytes()
-        made.unlink()
+    for file in sorted(place.parent.glob(f"{place.name}*")):
+        files[suffix + file.name.removeprefix(place.name)] = file.read_bytes()
+        file.unlink()
     return files
 
 
@@ -160,34 +160,27 @@ def frames_of(tables: DrawnFiles) -> dict[str, pd.DataFrame]:
     return frames
 
 
-def write_all(job: Job, tables: DrawnFiles, *, overwrite: bool) -> "WrittenFiles":
+def write_all(job: Job, tables: DrawnFiles, *, overwrite: bool) -> WrittenFiles:
     """Write what was released: each file appears as a whole, or not at all."""
-    made = WrittenFiles([], [])
+    written, problems = [], []
     for name, path in _places(job):
         try:
             _write(_files_for(path, tables[name]), path, overwrite=overwrite)
-            made.written.append(path)
+            written.append(path)
         except (Exception, KeyboardInterrupt) as error:  # no release may be lost
-            made.failed.append((name, path, str(error) or type(error).__name__))
-    return made
-
-
-class WrittenFiles(NamedTuple):
-    """What became of the files of a release."""
-
-    written: list[Path]  # those that are what was released
-    failed: list[tuple[str, Path, str]]  # query, path and reason of those that are not
+            problems.append(f"{path} was not written: {str(error) or type(error).__name__}")
+    return WrittenFiles(written, problems)
 
 
 def _files_for(path: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Give the files of one table that are written to a path, by their names."""
     suffix = path.suffix.lower()
-    own = {ending: content for ending, content in files.items() if ending.startswith(suffix)}
-    if not own:  # it was drawn when the plan named files of another kind
+    alike = {ending: content for ending, content in files.items() if ending.startswith(suffix)}
+    if not alike:  # it was drawn when the plan named files of another kind
         (frame,) = frames_of({"": files}).values()
         with temporary_folder("dpframe-trial-") as folder:
-            own = _render(frame, suffix, folder)
-    return {path.name + ending.removeprefix(suffix): content for ending, content in own.items()}
+            alike = _render(frame, suffix, folder)
+    return {path.name + ending.removeprefix(suffix): content for ending, content in alike.items()}
 
 
 def _write(files: Mapping[str, bytes], path: Path, *, overwrite: bool) -> None:
@@ -203,12 +196,12 @@ def _write(files: Mapping[str, bytes], path: Path, *, overwrite: bool) -> None:
         prefix=".dpframe-", dir=path.parent, ignore_cleanup_errors=True
     ) as folder:
         for name in sorted(new, reverse=True):  # a certificate before its table
-            made = Path(folder, name)
-            with made.open("wb") as file:
+            draft = Path(folder, name)
+            with draft.open("wb") as file:
                 file.write(new[name])
                 file.flush()
                 platform.HERE.flush(file.fileno())
-            os.replace(made, path.parent / name)
+            os.replace(draft, path.parent / name)
     platform.HERE.flush_folder(path.parent)
 
 
@@ -223,9 +216,10 @@ def any_file_is_there(job: Job) -> bool:
     return any(file.exists() for file in files)
 
 
-def lost_files(job: Job, release_id: str) -> list[str]:
-    """Say which files of a job, and their certificates, are not what a release wrote."""
-    return list(filter(None, (_why_lost(path, release_id) for _, path in _places(job))))
+def lost_file(job: Job, release_id: str) -> str:
+    """Say which file of a job, or its certificate, is not what a release wrote."""
+    reasons = (_why_lost(path, release_id) for _, path in _places(job))
+    return next(filter(None, reasons), "")
 
 
 def _why_lost(path: Path, release_id: str) -> str:
@@ -239,8 +233,9 @@ def _why_lost(path: Path, release_id: str) -> str:
         return f"{path} is cut or was changed"
     except Exception:  # a file from anywhere makes its reader raise anything
         return f"{path} is cut, or cannot be read"
-    known = any(release.release_id == release_id for release in releases)
-    return "" if known else f"{path} is of another release"
+    if any(release.release_id == release_id for release in releases):
+        return ""
+    return f"{path} is of another release"
 
 
 def _places(job: Job) -> Iterator[tuple[str, Path]]:

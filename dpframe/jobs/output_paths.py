@@ -34,9 +34,10 @@ def read_paths(
 ) -> dict[str, tuple[Path, ...]]:
     """Read where releases are written to: the files of a query, or those of all."""
     for table, name in called_alike(queries):
-        way = "give the query another name, or ask for one of the tables in a query of its own"
-        raise plan.section("queries").error(f"two tables would be called {table!r}: {way}.", name)
-    found: dict[str, tuple[Path, ...]] = {}
+        reason = f"two tables would be called {table!r}: give the query another name, or ask for"
+        remedy = "one of the tables in a query of its own."
+        raise plan.section("queries").error(f"{reason} {remedy}", name)
+    places: dict[str, tuple[Path, ...]] = {}
     taken: dict[str, str] = {}
     for name, query in queries.items():
         section = plan.section("queries").section(name)
@@ -44,16 +45,19 @@ def read_paths(
             section = plan.section("release")
         texts = section.paths("files")
         for table, columns in table_names(name, query).items():
-            more = {"query": name, "name": release, **({"table": columns} if columns else {})}
-            paths = [place_of(section, text, more) for text in texts]
-            alike = [folded(path.resolve()) for path in paths]
-            for path, file in zip(paths, alike, strict=True):
+            names = {"query": name, "name": release}
+            if columns:
+                names["table"] = columns
+            paths = [place_of(section, text, names) for text in texts]
+            files = [folded(path.resolve()) for path in paths]
+            for path, file in zip(paths, files, strict=True):
                 first = taken.setdefault(file, table)
-                if first != table or alike.count(file) > 1:
-                    both = f", for {first!r} and {table!r}" * (first != table)
-                    raise section.error(f"{path} would be written twice{both}: {_APART}.", "files")
-            found[table] = tuple(paths)
-    return found
+                if first != table or files.count(file) > 1:
+                    tables = f", for {first!r} and {table!r}" * (first != table)
+                    reason = f"{path} would be written twice{tables}"
+                    raise section.error(f"{reason}: {_APART}.", "files")
+            places[table] = tuple(paths)
+    return places
 
 
 def table_names(name: str, query: Query) -> dict[str, str | None]:
@@ -81,11 +85,11 @@ def called_alike(queries: Mapping[str, Query]) -> list[tuple[str, str]]:
 
 def by_table(released: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, pd.DataFrame]:
     """Return released frames by the names of their tables."""
-    found: dict[str, pd.DataFrame] = {}
+    frames: dict[str, pd.DataFrame] = {}
     for name, frame in released.items():
-        frames = frame.values() if queries[name].margins else [frame]
-        found |= dict(zip(table_names(name, queries[name]), frames, strict=True))
-    return found
+        of_query = frame.values() if queries[name].margins else [frame]
+        frames |= zip(table_names(name, queries[name]), of_query, strict=True)
+    return frames
 
 
 def _names(name: str, query: Query) -> list[tuple[str, str | None]]:
@@ -114,25 +118,28 @@ _NAMES = ("name", "query")  # the first may be given in the call; tables have na
 def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     """Fill the placeholders of a path of a plan, under the key `files`."""
     filled = section.fill_text("files", text, environment=True, **names)
-    for one in _NAMES:
-        if one in names and one in placeholders(text) and leads_elsewhere(names[one]):
-            why = (
-                f"{{{one}}} is {names[one]!r:.200}: a name in a path must have no '/', '\\' or '..'"
-            )
-            way = "Give another name, or leave it out of files."
-            raise section.error(f"{why}, which would lead it elsewhere. {way}", "files")
+    for name in _NAMES:
+        if name in names and name in placeholders(text) and leads_elsewhere(names[name]):
+            rule = "a name in a path must have no '/', '\\' or '..', which would lead it elsewhere."
+            remedy = "Give another name, or leave it out of files."
+            raise section.error(f"{{{name}}} is {names[name]!r:.200}: {rule} {remedy}", "files")
     # only the plan itself has values with folders; of any other, a name could stand there
     values = {**section.source.values, **names}
-    plain = {one: value if leads_elsewhere(value) else "x" for one, value in values.items()}
+    plain = {name: value if leads_elsewhere(value) else "x" for name, value in values.items()}
     shape = _shape(section.fill_text("files", text, environment=True, **plain))
     if "\0" in filled or _shape(filled) != shape:
-        why = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
-        raise section.error(why, "files")
+        reason = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
+        raise section.error(reason, "files")
     # what variables hold is of a machine
-    own = section.fill_text("files", _VARIABLE.sub("x", text), environment=False, **names)
-    if why := why_not_portable(own):
-        raise section.error(f"{why}: give another name, for plans travel.", "files")
+    portable = section.fill_text("files", _VARIABLE.sub("x", text), environment=False, **names)
+    check_portable(section, portable, "files")
     return section.path("files", text, **names)
+
+
+def check_portable(section: Section, path: str, key: str) -> None:
+    """Refuse a path of a plan that names no file, or another one, on some system."""
+    if reason := why_not_portable(path):
+        raise section.error(f"{reason}: give another name, for plans travel.", key)
 
 
 def _shape(text: str) -> tuple[str, int]:
@@ -246,24 +253,28 @@ def read_released(path: Path) -> pd.DataFrame:
 class LedgerPlace:
     """Where a ledger is: a file, or, as a text, the URL of a database, which is not shown whole."""
 
-    given: Path | str
+    address: Path | str
     patience: float | None = None  # seconds to wait for others
 
     @property
     def files(self) -> tuple[Path, ...]:
         """The file, if it is one."""
-        return (self.given,) if isinstance(self.given, Path) else ()
+        return (self.address,) if isinstance(self.address, Path) else ()
 
     def exists(self) -> bool:
         """Whether it was made."""
-        if isinstance(self.given, Path):
-            return self.given.exists()
-        return store_at(self.given, self.patience).exists()
+        if isinstance(self.address, Path):
+            return self.address.exists()
+        return store_at(self.address, self.patience).exists()
 
     def __str__(self) -> str:
         """Show it without a password."""
         try:
-            return str(self.given) if isinstance(self.given, Path) else store_at(self.given).place
+            return (
+                str(self.address)
+                if isinstance(self.address, Path)
+                else store_at(self.address).place
+            )
         except DPFrameError:  # whoever opens it is told
             return "the ledger"
 
@@ -275,7 +286,7 @@ def ledger_place(text: str) -> LedgerPlace:
 
 def opened_ledger(place: LedgerPlace) -> Ledger:
     """Open a ledger that is there."""
-    path = place.given
+    path = place.address
     if not isinstance(path, Path):
         return open_patiently(path, place.patience)
     _check_is_there(path)

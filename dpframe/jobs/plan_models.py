@@ -55,21 +55,21 @@ class PlanTable(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _know_keys(cls, given: Any) -> Any:
-        """Refuse keys that mean nothing here, and name the nearest that does, or [release]."""
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        where = str(cls.model_config.get("title"))
-        for key in given if isinstance(given, dict) else ():
-            if key in known:
+    def _know_keys(cls, values: Any) -> Any:
+        """Refuse keys that mean nothing here, and name the nearest, or the table to put it into."""
+        names = [field.alias or name for name, field in cls.model_fields.items()]
+        title = str(cls.model_config.get("title"))
+        for key in values if isinstance(values, dict) else ():
+            if key in names:
                 continue
-            close = get_close_matches(key, known, n=1)
+            close = get_close_matches(key, names, n=1)
             hint = f"Did you mean {close[0]!r}? " if close else ""
             for inner, (table, keys) in _AROUND.items():
-                if where.startswith(inner) and key in keys:
+                if title.startswith(inner) and key in keys:
                     hint = f"Put it into [{table}]. "
-            rule = f"no key of {where}. {hint}It has: {', '.join(known)}."
+            rule = f"no key of {title}. {hint}It has: {', '.join(names)}."
             raise PydanticCustomError("key", "no key", {"key": key, "rule": rule})
-        return given
+        return values
 
 
 def _table(
@@ -93,9 +93,9 @@ def _one_of(names: Iterable[str]) -> Any:
     return Literal[*names]
 
 
-def _names(known: Iterable[object]) -> Any:
+def _names(listed: Iterable[object]) -> Any:
     """Return the type of a text that is looked up later, with a hint of its own."""
-    return Annotated[str, WithJsonSchema({"enum": list(known)})]
+    return Annotated[str, WithJsonSchema({"enum": list(listed)})]
 
 
 def _later(**schema: Any) -> Any:
@@ -106,8 +106,8 @@ def _later(**schema: Any) -> Any:
 def _forms(tell: Callable[[Any], str] = job.form_of, /, **forms: Any) -> Any:
     """Return the type of a value with several forms."""
     tagged = tuple(Annotated[kind, pydantic.Tag(form)] for form, kind in forms.items())
-    told = pydantic.Discriminator(tell, custom_error_type="form", custom_error_message="form")
-    return Annotated[Union[tagged], told]  # noqa: UP007
+    by_form = pydantic.Discriminator(tell, custom_error_type="form", custom_error_message="form")
+    return Annotated[Union[tagged], by_form]  # noqa: UP007
 
 
 _TEXTS = str | list[str]
@@ -238,18 +238,21 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
         forms["x"] = _TEXTS
     if kind == "margins":
         forms |= {"weights": _WEIGHTS, "columns": _GROUPS_BY}
-    given = signature(make).parameters.values()
-    named = [one for one in given if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
-    known = [one.name for one in given if one.name not in ("caps", "queries")]
+    parameters = signature(make).parameters.values()
+    # what catches the rest are outputs, which have a table of their own
+    arguments = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    keys = ["kind", *(p.name for p in arguments)]
+    needed = ["kind", *(p.name for p in arguments if p.default is p.empty)]
     if kind not in job.SEARCHES:
-        known += [cap for cap in job.CAPS if cap not in known]
+        keys += [cap for cap in job.CAPS if cap not in keys]
     if kind in _SEVERAL:
-        known.append("outputs")
+        keys.append("outputs")
         parts = [part for part in used if part in _PARTS]
         forms["outputs"] = _by_column(_queries(parts, is_output=True))
-    own = [] if is_output else ["files"] if kind in job.SEARCHES else _OF_QUERY
-    keys = ["kind", *known, *own]
-    needed = ["kind", *(one.name for one in named if one.default is one.empty)]
+    if kind in job.SEARCHES:
+        keys.append("files")
+    elif not is_output:
+        keys += _OF_QUERY
     name = f"{kind}_output" if is_output else kind
     return _table(name, {key: forms[key] for key in keys}, needed, f'a query of kind "{kind}"')
 
@@ -299,19 +302,19 @@ def _refusal(plan: Section, faults: Sequence[Any]) -> PlanFileError:
     if kind == "key":
         return plan.error(context["rule"], *keys, context["key"])
     if kind == "too_short":
-        such = '[queries.by_zone] with kind = "count" and by = "zone"'
-        return plan.error(f"there is no query; for instance {such}.")
+        example = '[queries.by_zone] with kind = "count" and by = "zone"'
+        return plan.error(f"there is no query; for instance {example}.")
     if kind in ("missing", "union_tag_not_found"):
         name = faults[0]["loc"][-1] if kind == "missing" else "kind"
         example = Section(plan.source, keys, {}).such(name)
         where = keys or tuple(faults[0]["loc"][:1])
         return plan.error(f"{name} is missing{example}.", *where)
     if kind in ("union_tag_invalid", "literal_error"):
-        known = str(context.get("expected")).replace("'", "").replace(" or ", ", ")
+        choices = str(context.get("expected")).replace("'", "").replace(" or ", ", ")
         if "tag" in context:
-            known = ", ".join(_PARTS if "outputs" in keys else _KINDS)
+            choices = ", ".join(_PARTS if "outputs" in keys else _KINDS)
             keys, value = (*keys, "kind"), context["tag"]
-        rule = f"one of {known}"
+        rule = f"one of {choices}"
     else:
         alike = [fault for fault in faults if _keys_of(plan.table, fault["loc"]) == keys]
         words = dict.fromkeys(_WORDS.get(fault["type"], fault["msg"]) for fault in alike)
@@ -347,5 +350,5 @@ class _Schema(GenerateJsonSchema):
 def plan_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of plan files."""
     schema = _plan(_KINDS).model_json_schema(schema_generator=_Schema)
-    named = {"$schema": _Schema.schema_dialect, "$id": "urn:dpframe:plan"}
-    return {**named, **schema, "title": "dpframe plan"}
+    head = {"$schema": _Schema.schema_dialect, "$id": "urn:dpframe:plan"}
+    return {**head, **schema, "title": "dpframe plan"}

@@ -57,7 +57,7 @@ def values_within(table: Mapping[str, Any], before: _Keys = ()) -> Iterator[tupl
             yield from values_within(value, (*before, key))
 
 
-def why_no_toml(text: str, why: str) -> str:
+def why_no_toml(text: str, reason: str) -> str:
     """Say why a text is no TOML, with the line and the usual way out.
 
     Examples
@@ -65,13 +65,12 @@ def why_no_toml(text: str, why: str) -> str:
     >>> why_no_toml("share = 1/12", "Expected newline (at line 1, column 10)")
     'line 1, share = 1/12: it is no TOML: Expected newline. Texts, as "1/12", stand in quotes.'
     """
-    place = _PLACE.search(why)
+    place = _PLACE.search(reason)
     if place is None:
-        return f"it is no TOML: {why.rstrip('.')[:300]}."
+        return f"it is no TOML: {reason.rstrip('.')[:300]}."
     line = text.split("\n")[int(place[1]) - 1].strip()
-    reason = f"{why[: place.start()]:.300}"
-    remedy = 'Texts, as "1/12", stand in quotes.'
-    return f"line {place[1]}, {line:.80}: it is no TOML: {reason}. {remedy}"
+    problem = f"line {place[1]}, {line:.80}: it is no TOML: {reason[: place.start()]:.300}."
+    return f'{problem} Texts, as "1/12", stand in quotes.'
 
 
 _MOST_KEYS = 10_000  # of a plan; the time to read it grows with them
@@ -106,7 +105,7 @@ _HEAD = re.compile(r"\s*\[+(?P<table>[^\]]*)\]|(?P<key>[^=]+)=")
 
 def _without_texts(text: str) -> str:
     """Put quotes in place of all characters of texts and comments, which then hide no marks."""
-    return _TEXT.sub(lambda found: re.sub(r"[^\n]", '"', found[0]), text)
+    return _TEXT.sub(lambda match: re.sub(r"[^\n]", '"', match[0]), text)
 
 
 def too_much(text: str) -> str | None:
@@ -119,16 +118,16 @@ def too_much(text: str) -> str | None:
     """
     marks = _without_texts(text)
     for pattern, rule in _TOO_MUCH:
-        if found := re.search(pattern, marks):
-            return f"line {1 + marks.count(chr(10), 0, found.end())}: {rule}."
+        if match := re.search(pattern, marks):
+            return f"line {1 + marks.count(chr(10), 0, match.end())}: {rule}."
     return None
 
 
 def line_of(text: str, keys: _Keys) -> int | None:
     """Find the first line of a TOML text on which a key is given, or else a table around it."""
     lines = _lines_of_keys(text)
-    known = (keys[:n] for n in range(len(keys), 0, -1))
-    return next((lines[named] for named in known if named in lines), None)
+    around = (lines.get(keys[:n]) for n in range(len(keys), 0, -1))
+    return next(filter(None, around), None)
 
 
 @lru_cache(maxsize=1)  # errors are few, and mostly about one plan
@@ -213,13 +212,15 @@ class Section:
     keys: tuple[str, ...]  # the names that lead to the table
     table: Mapping[str, Any]  # what it holds
 
-    def error(self, why: object, *keys: str) -> PlanFileError:
+    def error(self, reason: object, *keys: str) -> PlanFileError:
         """Say what is wrong with a key of this table, or with the table itself."""
-        named = (*self.keys, *keys)
-        at = line_of(self.source.text, named)
-        dotted = ".".join(map(_shown_key, named))
-        place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
-        return PlanFileError(f"{place}: {why}" if place else str(why), parameter=dotted or None)
+        path = (*self.keys, *keys)
+        number = line_of(self.source.text, path)
+        dotted = ".".join(map(_shown_key, path))
+        line = f"line {number}" if number else ""
+        place = ", ".join(filter(None, (line, dotted)))
+        text = f"{place}: {reason}" if place else str(reason)
+        return PlanFileError(text, parameter=dotted or None)
 
     def about(self, error: BaseException) -> PlanFileError:
         """Say what is wrong with this table, at the key that the error is about."""
@@ -239,16 +240,17 @@ class Section:
         """Return the paths that a key names, one or several."""
         if key not in self.table:
             raise self.error(f"{key} is missing{self.such(key)}.")
-        given = self.table[key]
-        return [given] if isinstance(given, str) else list(given)
+        paths = self.table[key]
+        return [paths] if isinstance(paths, str) else list(paths)
 
     def fill_text(self, key: str, text: str, *, environment: bool = False, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text, and those of ${NAME}."""
         values = {**self.source.values, **more}
         names = _PLACEHOLDER.findall(text)
-        if names and len(text) + sum(len(values.get(one, "")) for one in names) > _MOST_FILLED:
-            most = f"at most {_MOST_FILLED:,} characters with the values of placeholders"
-            raise self.error(f"must have {most}.", key)
+        size = len(text) + sum(len(values.get(name, "")) for name in names)
+        if names and size > _MOST_FILLED:
+            rule = f"must have at most {_MOST_FILLED:,} characters with the values of placeholders."
+            raise self.error(rule, key)
 
         def value(match: re.Match[str]) -> str:
             dollar, name = match.groups()
@@ -283,15 +285,20 @@ class Section:
         except RuntimeError:
             raise self.error(f"{text!r:.200} has a ~ that stands for no folder.", key) from None
 
+    def path_or_none(self, key: str) -> Path | None:
+        """Return a path of the plan; `None` where there is none."""
+        text = self.table.get(key)
+        return None if text is None else self.path(key, text)
+
     def text(self, key: str) -> str | None:
-        """Return a text with its placeholders filled in; `None` where it is not given."""
-        given = self.table.get(key)
-        return None if given is None else self.fill_text(key, given)
+        """Return a text with its placeholders filled in; `None` where there is none."""
+        text = self.table.get(key)
+        return None if text is None else self.fill_text(key, text)
 
 
-def placeholders(given: object) -> list[str]:
+def placeholders(value: object) -> list[str]:
     """List the names of placeholders in a text, or in texts of a list, in their order."""
-    texts = given if isinstance(given, list) else [given]
+    texts = value if isinstance(value, list) else [value]
     return [name for text in texts for name in _PLACEHOLDER.findall(str(text))]
 
 
@@ -300,9 +307,9 @@ def leads_elsewhere(value: str) -> bool:
     return any(part in value for part in _ELSEWHERE)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Name the nearest placeholder, if there is one, as what follows a sentence."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(names), n=1)
     return f" Did you mean {{{close[0]}}}?" if close else ""
 
 
@@ -311,7 +318,7 @@ def _shown_key(key: str) -> str:
     return key if _BARE.fullmatch(key) else f"{key!r:.60}"
 
 
-def read_text(path: Path, given: Mapping[str, str]) -> Section:
+def read_text(path: Path, in_call: Mapping[str, str]) -> Section:
     """Read a plan file as its outermost table."""
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
@@ -329,14 +336,15 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
         raise PlanFileError("it is no TOML: too many brackets within each other.") from None
     except ValueError as error:
         raise PlanFileError(why_no_toml(text, str(error))) from None
-    unused = [name for name in given if f"{{{name}}}" not in text]
-    if unused:
-        hint = did_you_mean(unused[0], placeholders(text))
-        raise PlanFileError(f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}.{hint}")
-    for name, value in given.items():
+    for name, value in in_call.items():
+        if f"{{{name}}}" not in text:
+            hint = did_you_mean(name, placeholders(text))
+            raise PlanFileError(f"--set {name}=...: the plan has no {{{name}}}.{hint}")
         if leads_elsewhere(value):
             rule = "a value must have no '/', '\\' or '..', which would lead a path elsewhere"
             raise PlanFileError(f"--set {name}={value!r}: {rule}. Put folders in the plan.")
-    values = table.get("values", {}) if isinstance(table.get("values"), dict) else {}
-    source = PlanText(path, text, {name: str(one) for name, one in values.items()} | dict(given))
-    return Section(source, (), table)
+    values = table.get("values")
+    if not isinstance(values, dict):  # which is refused later, with its line
+        values = {}
+    texts = {name: str(value) for name, value in values.items()}
+    return Section(PlanText(path, text, {**texts, **in_call}), (), table)

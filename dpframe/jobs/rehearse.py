@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -32,6 +32,8 @@ from dpframe.sources.match import claims_of_query, type_of_cells
 from dpframe.testing import seeded_noise
 from dpframe.testing.rehearsal import CellFacts, cells_of_schema, make_rows
 
+_Files: TypeAlias = Mapping[str, tuple[Path, ...]]
+
 PAGE = "TEST-report.html"
 _ANOTHER = "another text"
 _DAY = timedelta(days=1)
@@ -55,7 +57,7 @@ class MadeUp:
     nasty: bool = False
 
 
-def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = False) -> Rehearsal:
+def rehearse_job(job: Job, folder: Path, made_up: MadeUp, *, overwrite: bool = False) -> Rehearsal:
     """Run a job on made-up rows, with a ledger of its own, and write into a folder.
 
     The data, the ledger and the files of the plan are not touched. All that is written is marked
@@ -70,7 +72,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
     if page.exists() and not overwrite:
         raise _wrong_folder(f"there is a file {page} already: give --overwrite to replace it.")
     budget, column = _budget(job), _part(job)
-    frame = _rows(job, made, column)
+    frame = _rows(job, made_up, column)
     with temporary_folder("dpframe-rows-") as place, unspent():
         Ledger.create(place / "made-up.ledger", budget=budget, part=column)
         elsewhere = replace(
@@ -80,15 +82,15 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             ledger=LedgerPlace(place / "made-up.ledger"),
             budget=None,
         )
-        with seeded_noise(made.seed, folder=folder):
+        with seeded_noise(made_up.seed, folder=folder):
             folder.mkdir(parents=True, exist_ok=True)
             tried = preview_job(elsewhere, overwrite=overwrite)
             if not tried.fits:
                 return Rehearsal(tried, [], [])
             done = release_job(elsewhere, overwrite=overwrite)
-            tried = replace(tried, table=_in_groups(tried.table, made.rows, done.frames))
-            problems = [f"{path} was not written: {why}" for _, path, why in done.files.failed]
-            written = [*done.files.written]
+            tried = replace(tried, table=_in_groups(tried.table, made_up.rows, done.frames))
+            published = done.published.files
+            written, problems = [*published.written], [*published.problems]
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
@@ -107,17 +109,18 @@ def _in_groups(table: pd.DataFrame, rows: int, frames: Mapping[str, pd.DataFrame
         return table
     most = max([1, *map(len, frames.values())])
     groups = {str(name): len(frame) for name, frame in frames.items()}
-    sizes = [rows / (groups.get(str(one)) or most) for one in table.index.get_level_values(0)]
+    names = map(str, table.index.get_level_values(0))
+    sizes = [rows / (groups.get(name) or most) for name in names]
     size = pd.Series(sizes, table.index)[table["per"] == "1 / rows"]
     errors = [*table.columns[table.columns.str.startswith(("std_error", "half_width"))]]
     shown = table.copy()
     shown.loc[size.index, errors] = shown.loc[size.index, errors].div(size, axis=0)
-    shown.loc[size.index, "per"] = [f"cell of {one:.6g} rows" for one in size]
+    shown.loc[size.index, "per"] = size.map("cell of {:.6g} rows".format)
     return shown
 
 
-def _wrong_folder(why: str) -> PlanFileError:
-    return PlanFileError(f"--output: {why}", parameter="output")
+def _wrong_folder(reason: str) -> PlanFileError:
+    return PlanFileError(f"--output: {reason}", parameter="output")
 
 
 def _check_folder(job: Job, folder: Path) -> None:
@@ -137,9 +140,9 @@ def _check_folder(job: Job, folder: Path) -> None:
 def _budget(job: Job) -> Budget:
     """Return the whole budget: that of the plan, or that of its ledger."""
     if job.budget is None and not job.ledger.exists():
-        why = f"there is no ledger {job.ledger}, and no budget in the plan"
-        way = "write budget = { epsilon = 1, delta = 1e-6 }, or as large as it shall be"
-        raise job.plan.section("ledger").error(f"{why}: {way}.", "path")
+        reason = f"there is no ledger {job.ledger}, and no budget in the plan"
+        remedy = "write budget = { epsilon = 1, delta = 1e-6 }, or as large as it shall be"
+        raise job.plan.section("ledger").error(f"{reason}: {remedy}.", "path")
     return job.budget or ledger_now(job, here=False).budget
 
 
@@ -148,9 +151,7 @@ def _part(job: Job) -> str | None:
     return job.part if job.part or not job.ledger.exists() else ledger_now(job, here=False).part
 
 
-def _files_in(
-    folder: Path, files: Mapping[str, tuple[Path, ...]]
-) -> Mapping[str, tuple[Path, ...]]:
+def _files_in(folder: Path, files: _Files) -> _Files:
     """Choose places in one folder for all files; if any are called alike, all are numbered."""
     names = [path.name.casefold() for paths in files.values() for path in paths]
     alike = len(set(names)) < len(names)
@@ -161,50 +162,50 @@ def _files_in(
     }
 
 
-def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
+def _rows(job: Job, made_up: MadeUp, column: str | None) -> pd.DataFrame:
     """Make up the rows of a plan from what it declares and asks, in parts by a column if any."""
-    known = plan_facts(job)
+    facts = plan_facts(job)
     queries = job.queries.values()
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)
     part = job.options["part"]
-    asked = [claim for query in queries for claim in claims_of_query(known, query)]
+    claims = [claim for query in queries for claim in claims_of_query(facts, query)]
 
     def kind_of(label: Hashable) -> str | None:
-        given = job.data.types.get(str(label))
-        return given or type_of_cells(label, known, asked, guess=True)
+        kind = job.data.types.get(str(label))
+        return kind or type_of_cells(label, facts, claims, guess=True)
 
     if column is not None:
         labels[column] = None
-        if part is not None and known.column(column).keys is None:
-            known = _with_fact(known, "keys", column, _parts(part, kind_of(column)))
-    for label in dict.fromkeys([*labels, *known.columns, *known.unit_columns]):
+        if part is not None and facts.column(column).keys is None:
+            facts = _with_fact(facts, "keys", column, _parts(part, kind_of(column)))
+    for label in dict.fromkeys([*labels, *facts.columns, *facts.unit_columns]):
         if label not in cells:
-            nullable = known.column(label).missing is not None
+            nullable = facts.column(label).missing is not None
             cells[label] = CellFacts(kind_of(label) or "string", nullable=nullable)
     for query in queries:
         if isinstance(query.keys, pd.DataFrame):
-            known = _with_fact(known, "keys", tuple(query.keys.columns), query.keys)
-        for name, label, value in _named_values(known, query, cells):
-            facts = known.column(label)
-            if facts.keys is None and facts.bounds is None:
-                known = _with_fact(known, name, label, value)
-    missing = [label for label in labels if label not in known.columns]
-    known = replace(known, columns={**known.columns, **{one: known.column(one) for one in missing}})
-    return make_rows(known, cells, made.rows, made.seed, nasty=made.nasty)
+            facts = _with_fact(facts, "keys", tuple(query.keys.columns), query.keys)
+        for name, label, value in _named_values(facts, query, cells):
+            of_column = facts.column(label)
+            if of_column.keys is None and of_column.bounds is None:
+                facts = _with_fact(facts, name, label, value)
+    others = {label: facts.column(label) for label in labels if label not in facts.columns}
+    facts = replace(facts, columns={**facts.columns, **others})
+    return make_rows(facts, cells, made_up.rows, made_up.seed, nasty=made_up.nasty)
 
 
-def _with_fact(known: Declaration, name: str, label: Hashable, value: object) -> Declaration:
-    facts: Any = {name: {label: value}}
+def _with_fact(facts: Declaration, name: str, label: Hashable, value: object) -> Declaration:
+    fact: Any = {name: {label: value}}
     try:
-        return known.with_facts(**facts)
+        return facts.with_facts(**fact)
     except DeclarationError:  # what cannot be declared may be asked for, such as an open bin
-        return known
+        return facts
 
 
-def _parts(given: object, kind: str | None) -> list[object]:
+def _parts(value: object, kind: str | None) -> list[object]:
     """Give the part that a plan reads, and another one, as a column has them."""
-    part = check_part(given)
+    part = check_part(value)
     number = number_of(part)
     if number is None or kind in (None, "string"):
         return [part, _ANOTHER]
@@ -212,11 +213,11 @@ def _parts(given: object, kind: str | None) -> list[object]:
 
 
 def _named_values(
-    known: Declaration, query: Query, cells: Mapping[Hashable, CellFacts]
+    facts: Declaration, query: Query, cells: Mapping[Hashable, CellFacts]
 ) -> Iterator[tuple[str, Hashable, object]]:
     """Say which keys and bounds a query has itself, and what its conditions compare with."""
     compared: dict[Hashable, list[float | str]] = {}
-    for claim in claims_of_query(known, query):
+    for claim in claims_of_query(facts, query):
         if claim.parameter == "keys":
             yield "keys", claim.label, claim.values
         elif claim.parameter in ("bounds", "bins"):
@@ -253,7 +254,7 @@ def _stored(data: Data, frame: pd.DataFrame, folder: Path) -> Data:
         frame.to_feather(place)
     else:
         frame.to_parquet(place)
-    return replace(data, places=(place,), filesystem=None, given=False)
+    return replace(data, places=(place,), filesystem=None, in_call=False)
 
 
 def _write_text(frame: pd.DataFrame, place: Path, dialect: Dialect) -> None:

@@ -3,8 +3,10 @@
 import shlex
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +24,24 @@ from dpframe.frozen import frozen
 from dpframe.jobs.data import kinds_of_columns
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (
-    WrittenFiles,
     check_places,
     frames_of,
-    lost_files,
+    lost_file,
     render_tables,
     try_to_write,
     write_all,
 )
 from dpframe.jobs.output_paths import LedgerPlace, by_table, opened_ledger
 from dpframe.jobs.plan_toml import keys_of
-from dpframe.jobs.starts import DrawnFiles, Published, Start, Written, digest_of
-from dpframe.jobs.stopping import Stage, Stopped, set_stage
+from dpframe.jobs.starts import DrawnFiles, Published, Start, WrittenFiles
+from dpframe.jobs.stopping import Stage, Stopped, set_spent, set_stage
 from dpframe.ledger.leases import MOST_AGAIN, ChargedRun
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
 from dpframe.operations.declare import declare, facts_of
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.planning import in_part, plan, release
-from dpframe.privacy.amounts import AMOUNTS, Budget
+from dpframe.privacy.amounts import AMOUNTS
 from dpframe.sources.cells import STRING
 from dpframe.sources.text import ID, type_of
 
@@ -48,7 +49,6 @@ PATIENCE = 120.0
 """Seconds that a release waits for another start of its run: most runs take less."""
 
 _PLANNED = (*AMOUNTS, "mechanism", "part", "within", "rows", "useful", "denoise")
-_TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,
     errors.BudgetExceededError,
@@ -57,6 +57,17 @@ _CLEAR = (
     errors.ReleaseError,
     errors.TemporaryError,
 )
+
+
+@contextmanager
+def _placed(place: Callable[[errors.DPFrameError], errors.PlanFileError]) -> Iterator[None]:
+    """Let errors say where in the plan they are from, unless they are clear as they are."""
+    try:
+        yield
+    except _CLEAR:
+        raise
+    except errors.DPFrameError as error:
+        raise place(error) from None
 
 
 @frozen(slots=True)
@@ -78,8 +89,7 @@ class Done:
 
     frames: Mapping[str, pd.DataFrame]  # the releases, by name of the table
     ledger: Ledger  # the ledger that was charged
-    files: WrittenFiles  # those that were written, and those that were not
-    published: Published  # the same in memory, and where they are kept
+    published: Published  # the same as files, and where they are kept
     warned: tuple[str, ...]  # what protects people less than it seems to
 
 
@@ -105,21 +115,17 @@ def preview_job(
         frame = scan.without_rows()
         declare_plan(job, frame, tried)
         tried.check_name(name)
-        try:
-            asked = {name: job.options[name] for name in _PLANNED if name in job.options}
+        with _placed(partial(place_error, job)):
+            options = {name: job.options[name] for name in _PLANNED if name in job.options}
             if rows is not None and not job.is_alone:
-                asked["rows"] = rows  # of queries whose errors depend on them
-            planned = plan(frame, job.request, **asked)
+                options["rows"] = rows  # of queries whose errors depend on them
+            planned = plan(frame, job.request, **options)
             table, fits = planned.table, planned.fits
             notes = check_places(job, overwrite=overwrite, here=with_data)
             size = try_to_write(job, _released(job, frame), here=with_data) if fits else 0
-        except _CLEAR:
-            raise
-        except errors.DPFrameError as error:
-            raise place_error(job, error) from None
     job.data.check_typed(needed)
     notes += [] if run is None else [_begins_again(run)]
-    return Tried(table, fits, ledger, (*_said(caught), *notes), size, scan, needed)
+    return Tried(table, fits, ledger, (*_ours(caught), *notes), size, scan, needed)
 
 
 def open_data(
@@ -129,37 +135,31 @@ def open_data(
 
     What is wrong with a column is said where the plan names it first.
     """
-    try:
+    with _placed(partial(place_error, job)):
         declared = replace(plan_facts(job), ledger=ledger).in_part(job.options["part"])
-    except errors.PlanFileError:
-        raise
-    except errors.DPFrameError as error:
-        raise place_error(job, error) from None
-    asked: Any = in_part(declared, job.queries)
-    labels = [label for query in asked.values() for label in query.labels]
+    queries: Any = in_part(declared, job.queries)
+    labels = [label for query in queries.values() for label in query.labels]
     facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
     part = [] if ledger.part is None else [ledger.part]
     named = dict.fromkeys([*labels, *facts, *declared.unit_columns, *part])
-    found = kinds_of_columns([*named, *declared.columns], declared, asked.values(), job.data.types)
+    kinds = kinds_of_columns(
+        [*named, *declared.columns], declared, queries.values(), job.data.types
+    )
     if not with_data:
-        return _nothing(found), found
-    types = {**found}
-    for label in found.keys() - {*labels}:
-        is_id = label in declared.unit_columns and found[label] == STRING
-        types[label] = ID if is_id else found[label] or STRING  # an id has any encoding
-    try:
-        scan = job.data.scan(types, found.keys() - named)
+        return _nothing(kinds), kinds
+    types = {**kinds}
+    for label in kinds.keys() - {*labels}:
+        is_id = label in declared.unit_columns and kinds[label] == STRING
+        types[label] = ID if is_id else kinds[label] or STRING  # an id has any encoding
+    with _placed(partial(_place_column, job)):
+        scan = job.data.scan(types, kinds.keys() - named)
         scan.check(named)
-    except errors.PlanFileError:
-        raise
-    except errors.DPFrameError as error:
-        raise _place_column(job, error) from None
     if job.data.form == "csv":
         return scan, {label: types.get(label, ID) for label in scan.columns}
-    known = engine_for(scan).manifest(scan).types
-    needed = {label: known[label] for label in found if label in known}
+    present = engine_for(scan).manifest(scan).types
+    needed = {label: present[label] for label in kinds if label in present}
     if declared.unit_columns:
-        scan.check_room(needed, [query.condition for query in asked.values()])
+        scan.check_room(needed, [query.condition for query in queries.values()])
     return scan, needed
 
 
@@ -185,22 +185,20 @@ def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
     run = ledger.run_of(name)
     if run is not None and run.entry.plan != job.digest:
         whose = "without a plan" if run.entry.plan is None else "by another plan"
-        why = f"{name!r} was released {whose}, at {run.entry.released_at}, and is not done by this"
-        way = "Nothing was spent. Give another name, or put back the plan that it was."
-        raise job.plan.section("release").error(f"{why} one. {way}", "name")
+        reason = f"{name!r} was released {whose}, at {run.entry.released_at}, and is not done by"
+        remedy = "this one. Nothing was spent. Give another name, or put back the plan that it was."
+        raise job.plan.section("release").error(f"{reason} {remedy}", "name")
     return run
 
 
 def _begins_again(run: ChargedRun) -> str:
     """Say that a run costs nothing, and how often one still will."""
     left = MOST_AGAIN - run.state.epoch - 1
-    after = (
-        f"It may begin again {left} more {_TIMES[left > 1]}" if left else "This is the last time"
-    )
+    limit = f"It may begin again {left} more time{'s' * (left > 1)}."
     return (
         f"a run of this name was charged at {run.entry.released_at} and ended, or stood still, "
-        "before its noise: "
-        f"it begins again, and is charged nothing. {after}."
+        "before its noise: it begins again, and is charged nothing. "
+        f"{limit if left else 'This is the last time.'}"
     )
 
 
@@ -235,11 +233,7 @@ def release_job(
 
 def _start_of(job: Job, work: "JobWork", patience: float) -> Start:
     ledger, name = _opened_ledger(job, job.ledger), job.options["name"]
-
-    def at_stake(stake: bool) -> None:
-        set_stage(Stage.SPENT if stake else Stage.UNSPENT)
-
-    return Start(ledger, job.digest, name, job.spool_folder, work, patience, at_stake)
+    return Start(ledger, job.digest, name, job.spool_folder, work, patience, set_spent)
 
 
 def start_of(job: Job) -> Start:
@@ -267,7 +261,6 @@ class JobWork:
         self._tried: Tried | None = None
         self._frame: Frame | None = None
         self._drawn: dict[str, pd.DataFrame] | None = None
-        self._files = WrittenFiles([], [])
 
     def prepare(self) -> int:
         """Try it without rows, and open the data."""
@@ -289,17 +282,16 @@ class JobWork:
         assert self._drawn is not None  # noqa: S101  # it was released
         return render_tables(self.job, self._drawn, inside)
 
-    def write(self, tables: DrawnFiles) -> Written:
+    def write(self, tables: DrawnFiles) -> WrittenFiles:
         """Write the files to where the plan wants them."""
-        self._files = write_all(self.job, tables, overwrite=self.overwrite)
-        if not self._files.failed:
+        files = write_all(self.job, tables, overwrite=self.overwrite)
+        if files.all_there:
             set_stage(Stage.WRITTEN)
-        contents = [file for files in tables.values() for file in files.values()]
-        return Written(tuple(map(digest_of, contents)), not self._files.failed)
+        return files
 
     def missing(self, entry: Entry) -> str:
         """Say which file is not what was released."""
-        return next(iter(lost_files(self.job, entry.release_id)), "")
+        return lost_file(self.job, entry.release_id)
 
     def try_once(self) -> Done:
         """Release in a testing block."""
@@ -307,14 +299,13 @@ class JobWork:
         self.prepare()
         self.release(ledger.of_plan(self.job.digest, self.job.options["name"]))
         tables = self.render(None)
-        written = self.write(tables)
-        return self.done(ledger, Published(tables, written, None))
+        return self.done(ledger, Published(tables, self.write(tables)))
 
     def done(self, ledger: Ledger, published: Published) -> Done:
         """Say what was done."""
         frames = frames_of(published.tables) if self._drawn is None else self._drawn
         warned = (_PUBLISHED,) if self._tried is None else self._tried.warned
-        return Done(frames, ledger, self._files, published, warned)
+        return Done(frames, ledger, published, warned)
 
 
 _PUBLISHED = "an earlier start drew this release and kept it: it is charged nothing"
@@ -324,12 +315,10 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     """Release; whatever ends this after the charge is a `ReleaseError`."""
     try:
         frames = _released(job, frame)
-        set_stage(Stage.SPENT)
-    except errors.ReleaseError:
-        set_stage(Stage.SPENT)
-        raise
-    except errors.DPFrameError:  # nothing was charged, or the run goes on elsewhere
-        set_stage(Stage.UNSPENT)
+        set_spent(True)
+    except errors.DPFrameError as error:
+        # of others, nothing was charged, or the run goes on elsewhere
+        set_spent(isinstance(error, errors.ReleaseError))
         raise
     except BaseException as error:  # an interrupt may come anywhere, and memory end anywhere
         set_stage(Stage.SPENT)
@@ -345,8 +334,10 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
 
 def _released(job: Job, frame: Frame) -> dict[str, pd.DataFrame]:
     """Release what a job asks for, and return its tables by name."""
-    made: Any = release(frame, job.request, **job.options)
-    return by_table({name: made for name in job.queries} if job.is_alone else made, job.queries)
+    frames: Any = release(frame, job.request, **job.options)
+    if job.is_alone:
+        frames = dict.fromkeys(job.queries, frames)
+    return by_table(frames, job.queries)
 
 
 def _stage_by(ledger: Ledger, name: str) -> Stage:
@@ -381,20 +372,14 @@ def place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
 
 def plan_facts(job: Job) -> Declaration:
     """Read what a plan declares."""
-    try:
+    with _placed(job.plan.section("declare").about):
         return facts_of(job.declared["schema"], job.declared)
-    except errors.DPFrameError as error:
-        raise job.plan.section("declare").about(error) from None
 
 
 def declare_plan(job: Job, frame: Frame, ledger: Ledger) -> None:
     """Declare a frame as a plan says."""
-    try:
+    with _placed(job.plan.section("declare").about):
         declare(frame, **job.declared, ledger=ledger)
-    except errors.LedgerError:
-        raise
-    except errors.DPFrameError as error:
-        raise job.plan.section("declare").about(error) from None
 
 
 def ledger_now(job: Job, *, here: bool) -> Ledger:
@@ -428,12 +413,13 @@ def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
     if job.part is not None and job.part != ledger.part:
         if ledger.part is None:
             rule = f"is for a ledger with a budget for each part, and {path} has one for all."
-            way = "Leave part out, or create another ledger with --create --part."
-            raise error(f"{rule} {way}", "part")
+            remedy = "Leave part out, or create another ledger with --create --part."
+            raise error(f"{rule} {remedy}", "part")
         raise error(f"must be that of {path}, {ledger.part!r}, got {job.part!r:.200}.", "part")
     if job.budget is not None and job.budget != ledger.budget:
-        way = "Write that one, or leave budget out of the plan; another needs another ledger."
-        raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}. {way}", "budget")
+        rule = f"must be that of {path}, {ledger.budget}, got {job.budget}."
+        remedy = "Write that one, or leave budget out of the plan; another needs another ledger."
+        raise error(f"{rule} {remedy}", "budget")
     return ledger
 
 
@@ -449,24 +435,20 @@ def _to_make(job: Job) -> str:
     place = str(job.ledger)
     # the shell fills in a variable between these marks
     place = f'"{place}"' if "${" in place else shlex.quote(place)
-    amounts = _amounts(job.budget)
+    options = "--epsilon 1 --delta 1e-6, or as large as the budget shall be"
+    if job.budget is not None:
+        options = f"--epsilon {job.budget.epsilon!r} --delta {job.budget.delta!r}"
+        if job.budget.discovery:
+            options = f"{options} --discovery {job.budget.discovery:g}"
     if job.part is not None:
-        amounts = f"{amounts} --part {shlex.quote(job.part)}"
-    return f"Make it once, for all runs: dpframe ledger {place} --create {amounts}."
+        options = f"{options} --part {shlex.quote(job.part)}"
+    return f"Make it once, for all runs: dpframe ledger {place} --create {options}."
 
 
-def _amounts(budget: Budget | None) -> str:
-    """Give a budget as options of the command that makes a ledger."""
-    if budget is None:
-        return "--epsilon 1 --delta 1e-6, or as large as the budget shall be"
-    kept = f" --discovery {budget.discovery:g}" if budget.discovery else ""
-    return f"--epsilon {budget.epsilon!r} --delta {budget.delta!r}{kept}"
-
-
-def _said(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
-    """Return what was warned of, once each."""
-    own = [one.message for one in caught if issubclass(one.category, errors.DPFrameWarning)]
-    return tuple(dict.fromkeys(map(str, own)))
+def _ours(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Return what this package warned of, once each."""
+    texts = [str(w.message) for w in caught if issubclass(w.category, errors.DPFrameWarning)]
+    return tuple(dict.fromkeys(texts))
 
 
 def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
@@ -477,8 +459,6 @@ def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
     job.data.check_typed(needed)
     frame = job.data.rows(scan, needed)
     declare_plan(job, frame, ledger)
-    try:
-        found = diagnose(frame, job.request, part=job.options["part"])
-    except errors.DPFrameError as error:
-        raise place_error(job, error) from None
-    return {next(iter(job.queries)): found} if job.is_alone else dict(found)
+    with _placed(partial(place_error, job)):
+        diagnoses = diagnose(frame, job.request, part=job.options["part"])
+    return dict.fromkeys(job.queries, diagnoses) if job.is_alone else dict(diagnoses)

@@ -7,7 +7,7 @@ it appends, by `dpframe.ledger.leases.allowed`. Nothing else decides.
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -120,39 +120,23 @@ def opened_draft(folder: Path, size: int) -> Iterator[Draft]:
     remove_leftovers(folder)
     try:
         with temporary_folder(".dpframe-trial-", folder) as inside:
-            yield _drafted(folder, inside, size)
+            try:
+                draft = Draft(folder, inside, size)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                reason = f"{folder} has no room for what is drawn ({error.strerror}):"
+                remedy = "nothing was charged. Make room on the disk, and try again."
+                raise TemporaryError(f"{reason} {remedy}") from None
+            yield draft
     finally:
         remove_empty(folder)
-
-
-def _drafted(folder: Path, inside: Path, size: int) -> Draft:
-    try:
-        return Draft(folder, inside, size)
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        why = f"{folder} has no room for what is drawn ({error.strerror}): nothing was charged."
-        raise TemporaryError(f"{why} Make room on the disk, and try again.") from None
 
 
 def remove_empty(folder: Path) -> None:
     """Remove a folder of spools that has none."""
     with suppress(OSError):
         os.rmdir(folder)
-
-
-def read_spool(place: Path) -> tuple[DrawnFiles, str]:
-    """Read what was kept, and the SHA-256 of the file.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If it is damaged.
-    """
-    packed = place.read_bytes()
-    return unpack(packed), digest_of(packed)
 
 
 def remove_spool(place: Path) -> None:
@@ -213,11 +197,16 @@ def _reserve(path: Path, size: int) -> None:
 _PAUSE = 0.2  # seconds between two looks at a run that another start has
 
 
-class Written(NamedTuple):
-    """Which files of a run were written."""
+class WrittenFiles(NamedTuple):
+    """What became of the files of a run."""
 
-    digests: tuple[str, ...]  # SHA-256 of each
-    all_there: bool  # whether all files are what was drawn
+    written: Sequence[Path] = ()  # those that are what was drawn
+    problems: Sequence[str] = ()  # which are not, and why
+
+    @property
+    def all_there(self) -> bool:
+        """Whether all files are what was drawn."""
+        return bool(self.written) and not self.problems
 
 
 class Work(Protocol):
@@ -232,7 +221,7 @@ class Work(Protocol):
     def render(self, inside: Path | None) -> DrawnFiles:
         """Make files of what was drawn, in a folder that has room; `None`: where they will be."""
 
-    def write(self, tables: DrawnFiles) -> Written:
+    def write(self, tables: DrawnFiles) -> WrittenFiles:
         """Write the files of a run to where they are published."""
 
     def missing(self, entry: Entry) -> str:
@@ -253,8 +242,8 @@ class Published:
     """A run whose tables were drawn, and are known; perhaps not all files are written."""
 
     tables: DrawnFiles
-    written: Written
-    spool: Path | None  # what keeps the tables; `None`: nothing need, or could
+    files: WrittenFiles
+    spool: Path | None = None  # what keeps the tables; `None`: nothing need, or could
 
 
 @frozen(slots=True)
@@ -356,8 +345,8 @@ class Start:
             return Seen(run, None, None, StartStep.BEGIN)  # which is refused if the name is taken
         lease = None if run.state.written else self.ledger.lease_of(run.entry.release_id)
         life = life_of(lease)
-        found, place = look_for_spool(self._folders(lease), run.entry.release_id)
-        step = next_step(run.state, life, found)
+        spool, place = look_for_spool(self._folders(lease), run.entry.release_id)
+        step = next_step(run.state, life, spool)
         if run.state.drawn and step in (StartStep.WAIT, StartStep.LOST):
             # it may have ended after it wrote the files, and before it noted that
             step = step if self.work.missing(run.entry) else StartStep.DONE
@@ -365,11 +354,10 @@ class Start:
 
     def _folders(self, lease: Lease | None) -> list[Path]:
         """List where a spool may be: here, or where the one who drew would keep it."""
-        owner = None if lease is None else Owner.of_text(lease.owner)
-        own = [self.folder]
-        if owner is not None and owner.spool:
-            own.append(Path(owner.spool))
-        return own
+        owner = lease and Owner.of_text(lease.owner)
+        if owner is None or not owner.spool:
+            return [self.folder]
+        return [self.folder, Path(owner.spool)]
 
     def _begin(self, seen: Seen, deadline: Deadline) -> Published | None:
         """Charge and release; `None`: another start is at work, which is waited for."""
@@ -413,7 +401,7 @@ class Start:
         except LedgerError as error:
             claim.abandon()  # as somebody may find the spool, it is not said that the run ended
             if place is None:
-                return Published(tables, Written((), all_there=False), None)
+                return Published(tables, WrittenFiles())
             raise ReleaseError(_kept(entry, place, error)) from None
 
     def _publish(self, seen: Seen) -> Published | None:
@@ -421,16 +409,18 @@ class Start:
         assert seen.run is not None and seen.place is not None  # noqa: S101  # of the step
         entry, drawn = seen.run.entry, seen.run.state.drawn
         try:
-            tables, digest = read_spool(seen.place)
+            packed = seen.place.read_bytes()
+            tables = unpack(packed)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            why = f"what name={quote(entry.name)} drew is in {seen.place}, which cannot be read"
-            raise ReleaseError(f"{why} ({reason}): start it as the user whose it is.") from None
+            cause = getattr(error, "strerror", None) or error
+            reason = f"what name={quote(entry.name)} drew is in {seen.place}, which cannot be read"
+            raise ReleaseError(f"{reason} ({cause}): start it as the user whose it is.") from None
+        digest = digest_of(packed)
         if drawn and drawn != digest:
-            why = f"{seen.place} is not what name={quote(entry.name)} drew: it was changed."
-            raise ReleaseError(f"{why} Put it back from a copy, and run it again.")
+            reason = f"{seen.place} is not what name={quote(entry.name)} drew: it was changed."
+            raise ReleaseError(f"{reason} Put it back from a copy, and run it again.")
         self.at_stake(True)
         try:
             return self._finish(entry, tables, digest, seen.place)
@@ -447,21 +437,22 @@ class Start:
             if place is not None:
                 remove_spool(place)
             raise
-        written = self.work.write(tables)
-        if not written.all_there:
-            return Published(tables, written, place)
+        files = self.work.write(tables)
+        if not files.all_there:
+            return Published(tables, files, place)
+        contents = [content for table in tables.values() for content in table.values()]
         with suppress(LedgerError):  # the next start does it
-            self.ledger.note_written(entry, written.digests)
+            self.ledger.note_written(entry, list(map(digest_of, contents)))
             if place is not None:
                 remove_spool(place)
-        return Published(tables, written, None)
+        return Published(tables, files)
 
     def _give_up(self, seen: Seen) -> None:
         """Note that what was drawn is lost, unless it was kept meanwhile."""
         assert seen.run is not None  # noqa: S101  # of the step
-        why = f"it drew noise and ended before that was kept, {seen.lease}"
+        reason = f"it drew noise and ended before that was kept, {seen.lease}"
         with suppress(LedgerError):
-            self.ledger.note_lost(seen.run.entry, "a later start", why)
+            self.ledger.note_lost(seen.run.entry, "a later start", reason)
 
     def _refuse(self, seen: Seen) -> NoReturn:
         assert seen.run is not None  # noqa: S101  # of the step
@@ -472,31 +463,31 @@ class Start:
             raise ReleaseError(f"{ended}, and begins no more: crashes may tell of the data.")
         if seen.step is StartStep.LOST and state.lost:
             raise ReleaseError(f"name={name} is closed, given up by {state.lost}.")
-        why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
+        release = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}"
+        refusal = f"{release}: nothing was charged."
         if missing := self.work.missing(entry):
-            way = "put back what was moved"
-            raise ReleaseError(f"{why} nothing was charged. But {missing}: {way}.")
+            raise ReleaseError(f"{refusal} But {missing}: put back what was moved.")
         if seen.place is not None:  # a start was killed as it was about to do so
             remove_spool(seen.place)
-        way = "If this is another release, give it another name."
-        raise AlreadyReleasedError(f"{why} nothing was charged. {way}", parameter="name")
+        remedy = "If this is another release, give it another name."
+        raise AlreadyReleasedError(f"{refusal} {remedy}", parameter="name")
 
     def _still(self, seen: Seen) -> str:
         """Say who is at work, and what can be done where nobody knows."""
         assert seen.run is not None  # noqa: S101  # of the step
         entry, state = seen.run
         who = f"a run of name={quote(entry.name)} began at {entry.released_at}"
-        lease = "who has it is not known" if seen.lease is None else f"{seen.lease}"
+        lease = str(seen.lease or "who has it is not known")
         if not state.noise:
             return f"{who} {lease}: nothing is lost. Try again."
         place = f"and keeps what it drew in {self.folder}, or another folder"
         still = f"{who} {lease}, {place}: try again, for its files."
         if state.drawn:
             return still
-        way = f"If it is dead for sure, dpframe ledger LEDGER --lost {quote(entry.name)}"
-        return f"{still} {way} closes the name."
+        remedy = f"If it is dead for sure, dpframe ledger LEDGER --lost {quote(entry.name)}"
+        return f"{still} {remedy} closes the name."
 
 
 def _kept(entry: Entry, place: Path, error: DPFrameError) -> str:
-    why = f"what name={quote(entry.name)} drew is kept in {place}, and was not published: {error}"
-    return f"{why} Run it again as it is, for which nothing is charged."
+    kept = f"what name={quote(entry.name)} drew is kept in {place}, and was not published"
+    return f"{kept}: {error} Run it again as it is, for which nothing is charged."

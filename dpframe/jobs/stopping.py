@@ -65,12 +65,12 @@ class Stops:
     @property
     def words(self) -> str:
         """What the signal did to a job; Ctrl-C where it came in another way."""
-        how = _WORDS[signal.Signals(self.number or signal.SIGINT)]
+        word = _WORDS[signal.Signals(self.number or signal.SIGINT)]
         return {
-            Stage.UNSPENT: how,
-            Stage.CHARGED: f"{how}: charged, before its noise: {_AGAIN}",
-            Stage.SPENT: f"{how}: the amount is spent, and what was released may be lost",
-            Stage.WRITTEN: f"released, and all files written, then {how}",
+            Stage.UNSPENT: word,
+            Stage.CHARGED: f"{word}: charged, before its noise: {_AGAIN}",
+            Stage.SPENT: f"{word}: the amount is spent, and what was released may be lost",
+            Stage.WRITTEN: f"released, and all files written, then {word}",
         }[self.stage]
 
     @property
@@ -101,6 +101,11 @@ def set_stage(stage: Stage) -> None:
         stops.stage = stage
 
 
+def set_spent(spent: bool) -> None:
+    """Say whether a command has spent, and not all is written."""
+    set_stage(Stage.SPENT if spent else Stage.UNSPENT)
+
+
 @contextmanager
 def unspent() -> Iterator[None]:
     """Spend nothing that counts: a command is stopped as if it spent nothing, wherever it is."""
@@ -117,33 +122,31 @@ def ended_at_once() -> Iterator[None]:
 
     To be used where nothing was spent, and nothing is left behind.
     """
-    heard: list[signal.Signals] = []
+    before = {}
     if threading.current_thread() is threading.main_thread():
-        heard = [one for one in _WORDS if _is_ours(signal.getsignal(one))]
-    before = {one: signal.signal(one, signal.SIG_DFL) for one in heard}
+        before = {number: signal.getsignal(number) for number in _WORDS}
+    ours = {n: h for n, h in before.items() if isinstance(getattr(h, "__self__", None), Stops)}
+    for number in ours:
+        signal.signal(number, signal.SIG_DFL)
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-def _is_ours(handler: object) -> bool:
-    return isinstance(getattr(handler, "__self__", None), Stops)
+        for number, handler in ours.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
 def stoppable(*, leaving: bool = False) -> Iterator[Stops]:
     """Raise `Stopped` for signals that end a job, unless the program's caller ignores them."""
     stops = Stops()
-    heard = [one for one in _WORDS if signal.getsignal(one) not in (signal.SIG_IGN, None)]
+    numbers = [n for n in _WORDS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
     if threading.current_thread() is not threading.main_thread():
-        heard = []  # no other may say what signals do
-    before = {one: signal.signal(one, stops.take) for one in heard}
+        numbers = []  # no other may say what signals do
+    before = {number: signal.signal(number, stops.take) for number in numbers}
     outer = _in_force.set(stops)
     try:
         yield stops
     finally:
         _in_force.reset(outer)
-        for one, handler in before.items():
-            signal.signal(one, signal.SIG_IGN if leaving else handler)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_IGN if leaving else handler)

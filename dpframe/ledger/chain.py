@@ -15,7 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from types import NoneType
+from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.frozen import frozen
@@ -116,8 +117,9 @@ class Chain:
     @property
     def entry_hashes(self) -> tuple[str, ...]:
         """Hashes of the entries alone."""
-        other = {0, self.protected_in, *(mark.number for mark in self.log.marks)}
-        return tuple(one for number, one in enumerate(self.log.hashes) if number not in other)
+        others = {0, self.protected_in, *(mark.number for mark in self.log.marks)}
+        rows = enumerate(self.log.hashes)
+        return tuple(digest for number, digest in rows if number not in others)
 
     @classmethod
     def start(cls, ledger_id: str, budget: Budget, part: str | None = None) -> tuple["Chain", Row]:
@@ -180,32 +182,28 @@ class Chain:
         seen, head, entries, hashes = self, self.log.head, [], []
         marks: list[RunMark] = []
         by_part = self.part is not None
-        for number, (given, body, own) in enumerate(rows, start=self.log.rows):
-            if given != number or own != _hash(head, body):
+        for number, row in enumerate(rows, start=self.log.rows):
+            body = row.body
+            if row.number != number or row.hash != _hash(head, body):
                 raise LedgerAlteredError(broken(where, number))
-            entry = _entry_by_pieces(body, by_part=by_part)
-            if entry is None:
-                try:
-                    read, end = _decode(body)
-                    if end != len(body):
-                        raise ValueError
-                    protected = Protected.in_row(read)
-                    if protected is not None:
-                        seen = seen._protecting(protected, number)
-                    elif (mark := _mark_in(read, number)) is not None:
-                        marks.append(mark)
-                    else:
-                        entry = _entry_of(read, by_part=by_part)
-                except _MISREAD as error:
-                    may_be_void = not _may_be_charge(body)
-                    if not (may_be_void and (voiding or number in _voided_in(rows))):
-                        why = _unreadable(where, number, may_be_void=may_be_void)
-                        raise LedgerError(why) from error
-                    marks.append(RunMark(number, _VOIDED, str(number)))
-            if entry is not None:
-                entries.append(entry)
-            head = own
+            head = row.hash
             hashes.append(head)
+            try:
+                read, end = _decode(body)
+                if end != len(body):
+                    raise ValueError
+                if (protected := Protected.in_row(read)) is not None:
+                    seen = seen._protecting(protected, number)
+                elif len(read) == 1 and (mark := _mark_in(read, number)) is not None:
+                    marks.append(mark)
+                else:
+                    entries.append(_entry_of(read, by_part=by_part))
+            except _MISREAD as error:
+                may_be_void = not _may_be_charge(body)
+                if not (may_be_void and (voiding or number in _voided_in(rows))):
+                    reason = _unreadable(where, number, may_be_void=may_be_void)
+                    raise LedgerError(reason) from error
+                marks.append(RunMark(number, _VOIDED, str(number)))
         return seen._grown(hashes, entries, marks) if hashes else self
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
@@ -213,10 +211,10 @@ class Chain:
         row = self._row(_json_of(entry))
         return self._grown([row.hash], [entry]), row
 
-    def with_text(self, what: str, text: str) -> tuple["Chain", Row]:
+    def with_text(self, name: str, text: str) -> tuple["Chain", Row]:
         """Append where the ledger goes, or which row is void."""
-        row = self._row({what: text})
-        return self._grown([row.hash], [], [RunMark(row.number, what, text)]), row
+        row = self._row({name: text})
+        return self._grown([row.hash], [], [RunMark(row.number, name, text)]), row
 
     def with_mark(self, mark: RunMark) -> tuple["Chain", Row]:
         """Append what becomes of a run that was charged before."""
@@ -227,15 +225,9 @@ class Chain:
         """Return the ledger as it was when a release was charged, to plan with."""
         entries = self.log.entries
         place = next(at for at, entry in enumerate(entries) if entry.release_id == release_id)
-        made = replace(
-            self,
-            log=Log(),
-            pots=self.settled,
-            shares=Fraction(0),
-            parts=PartStates(),
-            fullest=Fullest(),
-        )
-        return made._grown(self.log.hashes, entries[:place])
+        emptied = replace(self, log=Log(), pots=self.settled, shares=Fraction(0))
+        emptied = replace(emptied, parts=PartStates(), fullest=Fullest())
+        return emptied._grown(self.log.hashes, entries[:place])
 
     def _row(self, content: dict[str, Any]) -> Row:
         """Make the row that follows."""
@@ -245,16 +237,15 @@ class Chain:
     def filled_by(self, part: Part | None) -> tuple[Pots, Fraction]:
         """Give the pots and the shares of a part; `None`: of all parts, for what counts in each."""
         if part is not None:
-            own = self.parts.get(part)
-            if own is None:
+            state = self.parts.get(part)
+            if state is None:
                 return self.pots, self.shares
-            shares = own.shares + self.shares if self.shares else own.shares
-            return own.with_common(self.pots).pots, shares
+            return state.with_common(self.pots).pots, state.shares + self.shares
         states = self.fullest.states(self.parts, self.pots)
         if not states:
             return self.pots, self.shares
-        shares = max(one.shares for one in states)
-        return PotsOfParts.of([one.pots for one in states]), self.shares + shares
+        shares = max(state.shares for state in states)
+        return PotsOfParts.of([state.pots for state in states]), self.shares + shares
 
     def _grown(
         self, hashes: Sequence[str], entries: Sequence[Entry], marks: Sequence[RunMark] = ()
@@ -264,35 +255,28 @@ class Chain:
         source = _joined(self.source, entries)
         if entries:  # the very first, of whatever part, settles the pots of all
             pots = pots.begun_with(entries[0].loss)
-        moved = next((one for one in reversed(marks) if one.what in _MOVES), self.moved)
+        moved = next((mark for mark in reversed(marks) if mark.what in _MOVES), self.moved)
         charged = _count(pots, entries)
         if None in charged:
             pots, shares = _fill(pots, shares, charged.pop(None))
+        grown = replace(self, log=log, pots=pots, shares=shares, moved=moved, source=source)
         if self.part is None:
-            return replace(self, log=log, pots=pots, shares=shares, moved=moved, source=source)
+            return grown
         changed: dict[Part, Filled] = {}
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
-        for part, own in charged.items():
+        for part, charges in charged.items():
             assert part is not None  # noqa: S101  # it was taken out
-            had = self.parts.get(part)
-            if had is not None:
-                had = had.with_common(pots)
-                changed[part] = Filled(*_fill(had.pots, had.shares, own), pots)
+            before = self.parts.get(part)
+            if before is not None:
+                before = before.with_common(pots)
+                changed[part] = Filled(*_fill(before.pots, before.shares, charges), pots)
                 continue
-            key = frozenset(own.items())
+            key = frozenset(charges.items())
             if key not in alike:
-                alike[key] = Filled(*_fill(pots, Fraction(0), own), pots)
+                alike[key] = Filled(*_fill(pots, Fraction(0), charges), pots)
             changed[part] = alike[key]
-        return replace(
-            self,
-            log=log,
-            pots=pots,
-            shares=shares,
-            parts=self.parts.plus(changed),
-            fullest=Fullest(self.fullest, changed),
-            moved=moved,
-            source=source,
-        )
+        fullest = Fullest(self.fullest, changed)
+        return replace(grown, parts=self.parts.plus(changed), fullest=fullest)
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
         """Append whom the ledger protects, which nothing said before."""
@@ -324,19 +308,16 @@ class _Charge:
 
 def _count(pots: Pots, entries: Iterable[Entry]) -> dict[Part | None, dict[_Charge, int]]:
     """Count what was charged, by part: of entries that are read, equal amounts are one object."""
-    known: dict[tuple[int, int], _Charge] = {}
+    charges: dict[tuple[int, int], _Charge] = {}
     counted: dict[Part | None, dict[_Charge, int]] = {}
     for entry in entries:
         loss, spend = entry.loss, entry.spend
-        charge = known.get((id(loss), id(spend)))
+        charge = charges.get((id(loss), id(spend)))
         if charge is None:
-            share = spend.amount if spend.kind == "share" else Fraction(0)
-            charge = known[id(loss), id(spend)] = _Charge(pots.price(loss), share)
-        own = counted.get(entry.part)
-        if own is None:
-            counted[entry.part] = {charge: 1}
-        else:
-            own[charge] = own.get(charge, 0) + 1
+            share = entry.share or Fraction(0)
+            charge = charges[id(loss), id(spend)] = _Charge(pots.price(loss), share)
+        times = counted.setdefault(entry.part, {})
+        times[charge] = times.get(charge, 0) + 1
     return counted
 
 
@@ -364,31 +345,39 @@ def news_after(rows: list[Row], number: int, head: str, where: str, kept: str) -
     LedgerAlteredError
         If it is not there any more; `kept` names what is to be put back.
     """
-    there = bool(rows) and rows[0].number == number
-    if not there or rows[0].hash != head:
-        found = "is not the one read before" if there else "is missing"
-        why = f"the ledger {where} was replaced or changed: entry {number} {found}."
-        way = f"Nothing is charged to it. Put back the {kept} with the latest entries."
-        raise LedgerAlteredError(f"{why} {way}")
-    return rows[1:]
+    seen_row = rows[:1] and rows[0].number == number
+    if seen_row and rows[0].hash == head:
+        return rows[1:]
+    change = "is not the one read before" if seen_row else "is missing"
+    reason = f"the ledger {where} was replaced or changed: entry {number} {change}."
+    remedy = f"Nothing is charged to it. Put back the {kept} with the latest entries."
+    raise LedgerAlteredError(f"{reason} {remedy}")
 
 
 def broken(where: str, number: int) -> str:
     """Say that a ledger was changed."""
-    what = "its header, entry 0," if number == 0 else f"entry {number}"
+    row = "its header, entry 0," if number == 0 else f"entry {number}"
     return (
-        f"the ledger {where} was changed: {what} does not continue the chain of hashes. Nothing is "
+        f"the ledger {where} was changed: {row} does not continue the chain of hashes. Nothing is "
         "charged to it. Restore the file from a copy, and compare ledger.head with the hash that "
         "was written down; certificates of releases show what else was spent."
     )
 
 
-def _unreadable(where: str, number: int, *, may_be_void: bool = False) -> str:
-    way = f" Or, as its keeper: dpframe ledger {where} --void {number}." if may_be_void else ""
+def form_was_changed(where: str) -> str:
+    """Say that not the rows of a ledger were changed, but what keeps them."""
     return (
-        f"entry {number} of the ledger {where} was not written by this version of dpframe. Open "
-        f"it with the version that wrote it.{way}"
+        f"the ledger {where} was changed: its table or the triggers that protect entry 0 and all "
+        "after it are not as they were made. Restore it from a copy."
     )
+
+
+def _unreadable(where: str, number: int, *, may_be_void: bool = False) -> str:
+    reason = f"entry {number} of the ledger {where} was not written by this version of dpframe."
+    remedy = "Open it with the version that wrote it."
+    if may_be_void:
+        remedy = f"{remedy} Or, as its keeper: dpframe ledger {where} --void {number}."
+    return f"{reason} {remedy}"
 
 
 def _may_be_charge(body: str) -> bool:
@@ -402,12 +391,12 @@ def _may_be_charge(body: str) -> bool:
 
 def _voided_in(rows: Iterable[Row]) -> set[int]:
     """List the rows that others of some rows void."""
-    found = set()
+    numbers = set()
     for row in rows:
         with suppress(*_MISREAD):
             if row.body.startswith(f'{{"{_VOID}":'):
-                found.add(int(_decode(row.body)[0][_VOID]))
-    return found
+                numbers.add(int(_decode(row.body)[0][_VOID]))
+    return numbers
 
 
 def _hash(before: str, body: str) -> str:
@@ -425,9 +414,8 @@ def _text(value: Fraction) -> str:
     text = f"{value.numerator:#x}/{value.denominator:#x}"
     if len(text) > MOST_CHARACTERS:
         rule = f"an amount must be a fraction of at most {MOST_CHARACTERS:,} digits:"
-        raise CalibrationError(
-            f"{rule} nothing was charged. Give a number with fewer.", parameter="epsilon"
-        )
+        remedy = "nothing was charged. Give a number with fewer."
+        raise CalibrationError(f"{rule} {remedy}", parameter="epsilon")
     return text
 
 
@@ -450,98 +438,52 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 def _mark_in(read: dict[str, Any], number: int) -> RunMark | None:
     """Read what a row says of a run, or of a move; `None` if it is an entry."""
-    what = next(iter(read), None)
-    if what not in (*RUN_ROWS, *_PLAIN_MARKS):
+    name = next(iter(read), None)
+    if name not in (*RUN_ROWS, *_PLAIN_MARKS):
         return None
-    if len(read) != 1:
+    if name in RUN_ROWS:
+        return _mark_of_run(read[name], number, name)
+    if type(read[name]) is not str:
         raise TypeError
-    if what in RUN_ROWS:
-        return _mark_of_run(read[what], number, what)
-    if type(read[what]) is not str:
-        raise TypeError
-    if what == _VOID:
-        int(read[what])
-    return RunMark(number, what, read[what])
+    if name == _VOID:
+        int(read[name])
+    return RunMark(number, name, read[name])
 
 
-def _mark_of_run(read: dict[str, Any], number: int, what: str) -> RunMark:
-    if read.keys() != KEYS_OF_RUN:
+def _mark_of_run(read: dict[str, Any], number: int, name: str) -> RunMark:
+    if read.keys() != KEYS_OF_RUN or type(read["digests"]) is not list:
         raise TypeError
-    if type(read["digests"]) is not list:
-        raise TypeError
-    mark = RunMark(number, what, **{**read, "digests": tuple(read["digests"])})
+    mark = RunMark(number, name, **{**read, "digests": tuple(read["digests"])})
     texts = (mark.release_id, mark.nonce, mark.who, mark.why, *mark.digests)
     if type(mark.epoch) is not int or not all(type(text) is str for text in texts):
         raise TypeError
-    if mark.epoch < 0 or (what == "drawn" and len(mark.digests) != 1):
+    if mark.epoch < 0 or (name == "drawn" and len(mark.digests) != 1):
         raise ValueError
     return mark
 
 
+_texts_of = itemgetter("release_id", "released_at", "what", "mechanism")
+_others_of = itemgetter("name", "note", "user", "frame", "unit", "plan")  # which may be missing
+
+
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
-    return _entry(_first_of(read), _own_of(read), _last_of(read), by_part=by_part)
-
-
-def _entry_by_pieces(body: str, *, by_part: bool) -> Entry | None:
-    """Read an entry that is as it is written here; `None`: it is to be read as a whole.
-
-    Most entries begin and end as others do, so what was read of these pieces is kept. Within a text
-    of JSON the quotes of the marks would be escaped: they part the keys of the entry, or a piece is
-    no JSON. Pieces that have each their own keys are what they are together.
-    """
-    if len(body) > _LONG:
-        return None
-    first, _, rest = body.partition(',"name":')
-    own, _, last = rest.partition(',"source":')
-    try:
-        read = _own_of(_piece('{"name":' + own + "}", _OWN))
-        return _entry(_first_piece(first), read, _last_piece(last), by_part=by_part)
-    except _MISREAD:
-        return None
-
-
-def _entry(first: "_First", own: Sequence[Any], last: "_Last", *, by_part: bool) -> Entry:
-    columns, frame, loss, mechanism = first
-    name, note, part, plan, release_id, released_at = own
-    source, spend, unit, user, what = last
-    if not (
-        type(release_id) is type(released_at) is str
-        and (name is None or type(name) is str)
-        and (note is None or type(note) is str)
-        and (plan is None or type(plan) is str)
-    ):
+    part, columns = read["part"], tuple(read["columns"])
+    # sets of types: a ledger may have many thousands of entries
+    if {*map(type, _texts_of(read)), *map(type, columns)} != {str}:
+        raise TypeError
+    if not {*map(type, _others_of(read))} <= {str, NoneType}:
         raise TypeError
     if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
-    texts = release_id, released_at, what, mechanism
-    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part, plan, source)
+    read["spend"], read["loss"] = _spend_of(**read["spend"]), _loss_of(**read["loss"])
+    read["columns"], read["source"] = columns, _source_of(read["source"])
+    return Entry(**read)
 
 
-_First: TypeAlias = tuple[tuple[str, ...], str | None, PrivacyLoss, str]
-_Last: TypeAlias = tuple[SourceFacts | None, Spend, str | None, str | None, str]
-_FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
-_OWN = frozenset(("name", "note", "part", "plan", "release_id", "released_at"))
-_LAST = frozenset(("source", "spend", "unit", "user", "what"))
-ENTRY_KEYS = _FIRST | _OWN | _LAST
+ENTRY_KEYS = frozenset(field.name for field in fields(Entry))
 """What is said of each entry."""
 
 _AS_GIVEN = ENTRY_KEYS - {"loss", "source", "spend"}
-_own_of = itemgetter(*sorted(_OWN))
-
-
-def _first_of(read: dict[str, Any]) -> _First:
-    columns, frame, mechanism = tuple(read["columns"]), read["frame"], read["mechanism"]
-    if not all(type(text) is str for text in (*columns, mechanism)) or not _is_text(frame):
-        raise TypeError
-    return columns, frame, _loss_of(**read["loss"]), mechanism
-
-
-def _last_of(read: dict[str, Any]) -> _Last:
-    given, unit, user, what = read["spend"], read["unit"], read["user"], read["what"]
-    if not (_is_text(unit) and _is_text(user) and type(what) is str):
-        raise TypeError
-    spend = _spend_of(given["kind"], given["amount"], given["delta"])
-    return _source_of(read["source"]), spend, unit, user, what
 
 
 def _source_of(read: dict[str, Any] | None) -> SourceFacts | None:
@@ -549,40 +491,17 @@ def _source_of(read: dict[str, Any] | None) -> SourceFacts | None:
         return None
     source = SourceFacts(read["manifest"], read["door"], tuple(read["unit"]), read["part"])
     texts = (source.door, source.part, *source.unit)
-    if len(read) != len(fields(SourceFacts)) or type(source.manifest) is not str:
-        raise TypeError
-    if not all(map(_is_text, texts)):
+    is_sound = all(text is None or type(text) is str for text in texts)
+    if not is_sound or type(source.manifest) is not str or len(read) != len(fields(SourceFacts)):
         raise TypeError
     return source
 
 
-def _is_text(value: object) -> bool:
-    return value is None or type(value) is str
-
-
-@lru_cache(maxsize=1024)
-def _first_piece(text: str) -> _First:
-    return _first_of(_piece(text + "}", _FIRST))
-
-
-@lru_cache(maxsize=1024)
-def _last_piece(text: str) -> _Last:
-    return _last_of(_piece('{"source":' + text, _LAST))
-
-
-def _piece(text: str, keys: frozenset[str]) -> dict[str, Any]:
-    """Read a dict of these keys alone."""
-    read, end = _decode(text)
-    if end != len(text) or read.keys() != keys:
-        raise ValueError
-    return cast(dict[str, Any], read)
-
-
 @lru_cache(maxsize=1024, typed=True)
-def _spend_of(kind: SpendKind, amount: str, delta: float | None) -> Spend:
-    given = _fraction(amount)
-    float(given)  # as with losses
-    return Spend(kind, given, delta)
+def _spend_of(*, kind: SpendKind, amount: str, delta: float | None) -> Spend:
+    fraction = _fraction(amount)
+    float(fraction)  # as with losses
+    return Spend(kind, fraction, delta)
 
 
 @lru_cache(maxsize=1024)  # most releases of a ledger cost the same
@@ -600,21 +519,19 @@ def _json_of_pot(pot: Pot) -> dict[str, str]:
 
 
 def _settled(read: dict[str, Any], budget: Budget) -> Pots:
-    pots, many = _pots_of(read["pots"]), read.get("many")  # earlier ledgers have one set
-    known = pots, _fraction(read["whole"]), exact(budget.discovery)
+    settled = _pots_of(read["pots"]), _fraction(read["whole"]), exact(budget.discovery)
+    many = read.get("many")  # earlier ledgers have one set
     if not many:
-        return Pots(*known)
-    return Pots(*known, many=_pots_of(many), small=_fraction(read["small"]))
+        return Pots(*settled)
+    return Pots(*settled, many=_pots_of(many), small=_fraction(read["small"]))
 
 
 def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:
-    pots = tuple(map(_pot_of, read))
+    pots = []
+    for record in read:
+        amounts = {name: _fraction(text) for name, text in record.items() if name != "kind"}
+        pots.append(KINDS[record["kind"]](**amounts))
     sound = all(pot.limit >= 0 and 1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots)
     if not (sound and 0 < len(pots) <= _MOST_POTS):
         raise ValueError
-    return pots
-
-
-def _pot_of(read: dict[str, str]) -> Pot:
-    kind = KINDS[read["kind"]]
-    return kind(**{name: _fraction(text) for name, text in read.items() if name != "kind"})
+    return tuple(pots)

@@ -20,7 +20,6 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-from dpframe import errors
 from dpframe.errors import (
     LedgerAlteredError,
     LedgerBusyError,
@@ -29,7 +28,15 @@ from dpframe.errors import (
     ReleaseError,
 )
 from dpframe.ledger import locks, platform
-from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
+from dpframe.ledger.chain import (
+    FORMAT,
+    Chain,
+    Row,
+    broken,
+    form_was_changed,
+    news_after,
+    other_format,
+)
 from dpframe.ledger.leases import LASTS, Lease
 from dpframe.ledger.platform import Deadline
 
@@ -52,7 +59,8 @@ _OF_SYSTEM: dict[int | None, tuple[type[LedgerError], str]] = {
     **dict.fromkeys(NO_ROOM, (LedgerDiskError, _ROOM)),
     errno.EIO: (LedgerDiskError, _FAILS),
 }
-_DAMAGE = (errors.LedgerAlteredError, "Restore the file from a copy.")
+_DAMAGE = (LedgerAlteredError, "Restore the file from a copy.")
+_RESTORE = "Nothing is charged to it. Restore the file from a copy."
 
 
 def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
@@ -61,7 +69,8 @@ def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(foreign(path))
     kind, way_out = _KINDS.get(code, _DAMAGE)
-    if code == sqlite3.SQLITE_CANTOPEN and _may_write(place):
+    places = (place, place.parent)
+    if code == sqlite3.SQLITE_CANTOPEN and all(os.access(p, os.R_OK | os.W_OK) for p in places):
         kind, way_out = LedgerDiskError, _ROOM  # for the journal
     return kind(f"the ledger {path} cannot be used ({error}): nothing was charged. {way_out}")
 
@@ -69,9 +78,8 @@ def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
 def of_system(path: Path, error: OSError) -> LedgerError:
     """Say what the system said of a file, and the way out."""
     kind, way_out = _OF_SYSTEM.get(error.errno, (LedgerError, _RIGHTS))
-    return kind(
-        f"the ledger {path} cannot be used ({error.strerror}): nothing was charged. {way_out}"
-    )
+    reason = f"the ledger {path} cannot be used ({error.strerror})"
+    return kind(f"{reason}: nothing was charged. {way_out}")
 
 
 def charged_perhaps(where: str) -> ReleaseError:
@@ -87,21 +95,12 @@ def noise_not_noted(where: str) -> ReleaseError:
     return ReleaseError(f"{where} cannot be used to note that noise is about to be drawn")
 
 
-def is_damage(error: Exception) -> bool:
-    """Whether SQLite says that what is in the file is wrong, not that it cannot work now."""
-    return _code(error) not in _KINDS
-
-
 def foreign(path: Path) -> str:
     """Say that a file is none of ours."""
     return (
         f"{path} is not a ledger of dpframe, or its beginning is lost. Choose another "
         "path, or restore the ledger from a copy."
     )
-
-
-def _may_write(place: Path) -> bool:
-    return all(os.access(one, os.R_OK | os.W_OK) for one in (place, place.parent))
 
 
 def _code(error: Exception) -> int:
@@ -193,7 +192,7 @@ class LedgerFile:
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a path where something is already, or in no folder."""
         if taken or self.exists():
-            raise LedgerError(self._taken_error(), parameter="path")
+            raise self._taken_error()
         if not os.path.isdir(self.path.parent):
             why = f"the folder of the ledger {self.path} does not exist. Create it first."
             raise LedgerError(why, parameter="path")
@@ -220,7 +219,7 @@ class LedgerFile:
                 os.unlink(draft)
             platform.HERE.flush_folder(self.path.parent)
         except FileExistsError:
-            raise LedgerError(self._taken_error(), parameter="path") from None
+            raise self._taken_error() from None
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise of_system(self.path, error) from error
@@ -234,12 +233,11 @@ class LedgerFile:
 
     def _refuse_sidecars(self) -> None:
         """Refuse to start beside what SQLite would take for unfinished spends of this ledger."""
-        left = [f"{self.path}{ending}" for ending in _SIDECARS]
-        left = [name for name in left if os.path.exists(name)]
-        if left:
-            why = f"{left[0]} is left from a ledger that is gone, and may hold its last spends."
-            way = "Restore that ledger beside it, or move it away."
-            raise LedgerError(f"{why} {way}")
+        for sidecar in (f"{self.path}{ending}" for ending in _SIDECARS):
+            if os.path.exists(sidecar):
+                reason = f"{sidecar} is left from a ledger that is gone, and may hold its last"
+                remedy = "spends. Restore that ledger beside it, or move it away."
+                raise LedgerError(f"{reason} {remedy}")
 
     def all_rows(self) -> list[Row]:
         """Read everything, after checking that the file is a ledger of this format.
@@ -297,8 +295,8 @@ class LedgerFile:
                 connection.execute("INSERT INTO chain VALUES (?, ?, ?)", row)
             if row is not None and claim is not None:
                 beat = time.time()
-                given = (*claim[:3], beat, beat + LASTS)
-                connection.execute("REPLACE INTO lease VALUES (?, ?, ?, ?, ?)", given)
+                lease = (*claim[:3], beat, beat + LASTS)
+                connection.execute("REPLACE INTO lease VALUES (?, ?, ?, ?, ?)", lease)
             return decided
 
         return self._transact("EXCLUSIVE", appended)
@@ -322,10 +320,9 @@ class LedgerFile:
             If the file cannot be written.
         """
         beat = time.time()
-        given = (beat, beat + seconds if seconds else 0.0, lease.release_id, lease.epoch)
-        return self._transact(
-            "EXCLUSIVE", lambda connection: connection.execute(_RENEW, given).rowcount > 0
-        )
+        expires = beat + seconds if seconds else 0.0
+        values = (beat, expires, lease.release_id, lease.epoch)
+        return self._transact("EXCLUSIVE", lambda on: on.execute(_RENEW, values).rowcount > 0)
 
     def _everything(self, connection: sqlite3.Connection) -> list[Row]:
         self._check_form(connection)
@@ -348,11 +345,12 @@ class LedgerFile:
                 if row[0] != rows[0][0] + len(rows) - 1:  # pages may lead back to others
                     raise LedgerAlteredError(broken(str(self.path), first + len(rows) - 1))
         except (sqlite3.Error, UnicodeError) as error:
-            if not is_damage(error):
+            if _code(error) in _KINDS:  # it cannot work now: nothing in the file is wrong
                 raise
-            why = f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error})."
-            way = "Nothing is charged to it. Restore the file from a copy."
-            raise LedgerAlteredError(f"{why} {way}") from error
+            reason = (
+                f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error})."
+            )
+            raise LedgerAlteredError(f"{reason} {_RESTORE}") from error
         return rows
 
     def _check_end(self, connection: sqlite3.Connection, rows: list[Row]) -> None:
@@ -360,9 +358,8 @@ class LedgerFile:
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chain'").fetchone()
         if not rows or last != (rows[-1].number,):
             number = rows[-1].number if rows else -1
-            why = f"the ledger {self.path} was changed: entries after {number} are missing."
-            way = "Nothing is charged to it. Restore the file from a copy."
-            raise LedgerAlteredError(f"{why} {way}")
+            reason = f"the ledger {self.path} was changed: entries after {number} are missing."
+            raise LedgerAlteredError(f"{reason} {_RESTORE}")
 
     def _check_form(self, connection: sqlite3.Connection) -> None:
         pragmas = [f"PRAGMA {name}" for name in ("application_id", "user_version")]
@@ -372,12 +369,9 @@ class LedgerFile:
         if version != FORMAT:
             raise LedgerError(other_format(str(self.path), version))
         query = "SELECT sql FROM sqlite_schema WHERE type != 'table' OR name NOT GLOB 'sqlite_*'"
-        found = [sql for (sql,) in connection.execute(query).fetchmany(len(_SCHEMA) + 1)]
-        if len(found) != len(_SCHEMA) or set(found) != set(_SCHEMA):
-            raise LedgerAlteredError(
-                f"the ledger {self.path} was changed: its table or the triggers that protect "
-                "entry 0 and all after it are not as they were made. Restore the file from a copy."
-            )
+        form = [sql for (sql,) in connection.execute(query).fetchmany(len(_SCHEMA) + 1)]
+        if len(form) != len(_SCHEMA) or set(form) != set(_SCHEMA):
+            raise LedgerAlteredError(form_was_changed(str(self.path)))
 
     def _transact(self, kind: str, act: Callable[[sqlite3.Connection], T]) -> T:
         """Act within a transaction in the file, which nobody else uses meanwhile."""
@@ -411,9 +405,8 @@ class LedgerFile:
         """
         journal = f"{place}-journal"
         if os.path.isdir(journal):
-            why = f"{journal} is a folder, and must be free for the journal of the ledger:"
-            way = "nothing was charged. Move it away."
-            raise LedgerError(f"{why} {way}")
+            reason = f"{journal} is a folder, and must be free for the journal of the ledger:"
+            raise LedgerError(f"{reason} nothing was charged. Move it away.")
         if os.path.exists(journal) and self._is_whole(place):
             os.unlink(journal)
             platform.HERE.flush_folder(place.parent)
@@ -421,8 +414,8 @@ class LedgerFile:
     def _is_whole(self, place: Path) -> bool:
         def read(connection: sqlite3.Connection) -> bool:
             Chain.of_rows(self._everything(connection), str(self.path))
-            found: list[tuple[str]] = connection.execute("PRAGMA integrity_check").fetchall()
-            return found == [("ok",)]
+            faults: list[tuple[str]] = connection.execute("PRAGMA integrity_check").fetchall()
+            return faults == [("ok",)]
 
         try:
             return _connect(place, "ro&immutable=1", read, self.patience)
@@ -454,11 +447,10 @@ class LedgerFile:
     def _locked(self, place: Path, act: Callable[[int], T], *, new: bool = False) -> T:
         return locks.with_locked_file(place, act, new=new, patience=self.patience)
 
-    def _taken_error(self) -> str:
-        return (
-            f"there is a file at {self.path} already. To use the ledger in it, open it: "
-            "dpf.Ledger(path); or choose another path."
-        )
+    def _taken_error(self) -> LedgerError:
+        reason = f"there is a file at {self.path} already."
+        remedy = "To use the ledger in it, open it: dpf.Ledger(path); or choose another path."
+        return LedgerError(f"{reason} {remedy}", parameter="path")
 
 
 def _connect(
@@ -498,12 +490,12 @@ def _mark(handle: int) -> Mark | None:
     """Mark what an open file looks like; `None` where that cannot be told."""
     try:
         os.lseek(handle, 0, os.SEEK_SET)
-        header, found = os.read(handle, _HEADER), os.fstat(handle)
+        header, status = os.read(handle, _HEADER), os.fstat(handle)
     except OSError:  # a spend may be on disk by now, which must not look like one that failed
         return None
     if header[18:20] != _NO_LOG:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, header
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, header
 
 
 def _text(raw: bytes) -> str:

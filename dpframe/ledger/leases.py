@@ -82,8 +82,9 @@ class Owner:
         except (ValueError, TypeError, RecursionError):
             return None
         texts = (read.node, read.machine, read.boot, read.space, read.started, read.spool)
-        known = type(read.pid) is int and all(type(part) is str for part in texts)
-        return read if known and read.pid > 0 else None
+        if type(read.pid) is not int or not all(type(text) is str for text in texts):
+            return None
+        return read if read.pid > 0 else None
 
     @property
     def text(self) -> str:

@@ -25,7 +25,7 @@ from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import charged_perhaps, noise_not_noted
 from dpframe.ledger.leases import EVERY, ChargedRun, Lease, RunClaim, RunPausedError, RunState
-from dpframe.ledger.locks import OneAtATime
+from dpframe.ledger.locks import OneAtATime, in_use_here
 from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts, dp_event
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.platform import Deadline
@@ -110,11 +110,11 @@ class Ledger:
         self._made_in = context = at_the_door(looking=True)
         self._context: Context | None = None
         self._store = store
-        made: Ledger | None = None
+        stand_in: Ledger | None = None
         if store is not None and context.block is not None:
-            made = context.block.ledger_at(store.place)
-        if made is not None:
-            self._seen: Chain = made._seen
+            stand_in = context.block.ledger_at(store.place)
+        if stand_in is not None:
+            self._seen: Chain = stand_in._seen
         elif store is not None:
             with _no_garbage():
                 rows = self._lock.hold(lambda _: store.all_rows())
@@ -279,20 +279,16 @@ class Ledger:
             )
             self._as_planned, _ = self._as_planned.with_entry(entry)
         else:
-            self._charge_new(entry, lease)
+            try:
+                self._append(lambda seen, _: transactions.charge(seen, entry), lease)
+            except errors.LedgerDiskError as error:
+                if not self._may_hold(entry):
+                    raise
+                raise charged_perhaps(self._where()) from error
         store = self._in_use()._store
         if claim is not None and lease is not None:
-            # of the thread that beats, and does so again soon
-            own = None if store is None else store_at(store.address, EVERY)
-            claim.begin(entry, own, lease)
-
-    def _charge_new(self, entry: Entry, lease: Lease | None) -> None:
-        try:
-            self._append(lambda seen, _: transactions.charge(seen, entry), lease)
-        except errors.LedgerDiskError as error:
-            if not self._may_hold(entry):
-                raise
-            raise charged_perhaps(self._where()) from error
+            # a store of the thread that beats: short waits do, as it beats again soon
+            claim.begin(entry, store and store_at(store.address, EVERY), lease)
 
     @property
     def begins_again(self) -> bool:
@@ -301,10 +297,9 @@ class Ledger:
 
     def as_charged(self, entry: Entry) -> Entry:
         """Return an entry as it was charged, if it is that of a run that begins again."""
-        known = self._earlier
-        if known is None:
+        if self._earlier is None:
             return entry
-        recorded = {one: getattr(known, one) for one in _OF_FIRST_RUN}
+        recorded = {name: getattr(self._earlier, name) for name in _OF_FIRST_RUN}
         return replace(entry, **recorded)
 
     def note_noise(self, entry: Entry) -> None:
@@ -458,9 +453,8 @@ class Ledger:
         here, there = source._store, store_at(path)
         if source._look().moved_to is None:
             there.check_new()
-        source._append(
-            lambda seen, _: transactions.leave(seen, there.place, source._where()), closed=True
-        )
+        where = source._where()
+        source._append(lambda seen, _: transactions.leave(seen, there.place, where), closed=True)
         rows = here.all_rows()[: source._seen.rows_that_left]
         # while nobody else appends: two that copy at once make one copy
         source._append(lambda seen, _: transactions.hand_over(seen, there, rows), closed=True)
@@ -479,55 +473,55 @@ class Ledger:
 
         Where the ledger was moved away, that is refused, unless it may be `closed`.
         """
-        charged = self._in_use(self._context or at_the_door())
-        charged._append_row(decide, claim, closed=closed)
-
-    def _append_row(
-        self,
-        decide: Callable[[Chain, Lease | None], tuple[Chain, Row | None]],
-        claim: Lease | None,
-        *,
-        closed: bool,
-    ) -> None:
-        """Append a row to this very ledger."""
+        ledger = self._in_use(self._context or at_the_door())
+        store = ledger._store
 
         def decide_here(seen: Chain, held: Lease | None) -> tuple[Chain, Row | None]:
             if not closed:
-                transactions.refuse_moved(seen, self._where())
+                transactions.refuse_moved(seen, ledger._where())
             return decide(seen, held)
 
         def append(again: bool) -> None:
             if again:
-                raise LedgerError(
-                    f"{self._where()} is in use by this very thread, which a signal has "
-                    "interrupted: nothing was charged. Release after the signal was handled."
-                )
-            if self._store is None:
-                self._seen, _ = decide_here(self._seen, None)
+                raise in_use_here(ledger._where())
+            if store is None:
+                ledger._seen, _ = decide_here(ledger._seen, None)
                 return
-            place = self._store.place
-            self._seen = self._store.append(  # now that it is on disk
-                *self._last_row(),
-                lambda news, held: decide_here(self._seen.extend(news, place), held),
+            ledger._seen = store.append(  # now that it is on disk
+                *ledger._last_row(),
+                lambda news, held: decide_here(ledger._seen.extend(news, store.place), held),
                 claim,
             )
-            self._left = self._store.left
+            ledger._left = store.left
 
-        self._lock.hold(append)
+        ledger._lock.hold(append)
 
-    def _look(self) -> Chain:
-        """Read what is new in the file."""
-        charged = self._in_use()
-        if charged._store is not None:
-            charged._lock.hold(charged._read_news)
-        return charged._seen
+    def _look(self, *, glancing: bool = False) -> Chain:
+        """Read what is new in the file; at a glance, if others spent since the last look."""
+        ledger = self._in_use()
+        store = ledger._store
+
+        def read(again: bool) -> None:
+            # a signal handler is told what was last seen
+            if store is None or again or (glancing and store.looks_like(ledger._left)):
+                return
+            news = store.rows_after(*ledger._last_row())
+            ledger._seen = ledger._seen.extend(news, store.place)
+            ledger._left = store.left
+
+        if store is not None:
+            ledger._lock.hold(read)
+        return ledger._seen
+
+    def _view(self, **attributes: object) -> "Ledger":
+        """Return the same ledger, whose rows are kept where they are, seen in another way."""
+        view = object.__new__(Ledger)
+        vars(view).update(vars(self), _whole=self._whole or self, **attributes)
+        return view
 
     def within(self, context: Context) -> "Ledger":
         """Return the same ledger as a call has it, whatever block opens or ends meanwhile."""
-        view = object.__new__(Ledger)
-        vars(view).update(vars(self))
-        view._whole, view._context = self._whole or self, context
-        return view
+        return self._view(_context=context)
 
     def _in_use(self, context: Context | None = None) -> "Ledger":
         """Return itself, or what stands in for it in a test, where no file is ever charged."""
@@ -541,16 +535,6 @@ class Ledger:
             return self
         stand_in: Ledger = context.block.stand_in(self)
         return stand_in
-
-    def _read_news(self, again: bool) -> None:
-        if self._store is not None and not again:  # a signal handler is told what was last seen
-            news = self._store.rows_after(*self._last_row())
-            self._seen = self._seen.extend(news, self._store.place)
-            self._left = self._store.left
-
-    def _glance_at_store(self, again: bool) -> None:
-        if self._store is not None and not again and not self._store.looks_like(self._left):
-            self._read_news(again)
 
     def _last_row(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""
@@ -583,12 +567,8 @@ class Ledger:
         DeclarationError
             If there can be no such part.
         """
-        if self.part is None:
-            transactions.refuse_part(check_part(part), self._seen)
-        view = object.__new__(Ledger)
-        vars(view).update(vars(self))
-        view._whole, view._of_part = self._whole or self, check_part(part)
-        return view
+        transactions.refuse_part(check_part(part), self._seen)
+        return self._view(_of_part=check_part(part))
 
     def run_of(self, name: str) -> ChargedRun | None:
         """Return what became of the release of a name."""
@@ -612,9 +592,7 @@ class Ledger:
         claim
             What tells other starts that this one is at work.
         """
-        view = object.__new__(Ledger)
-        vars(view).update(vars(self))
-        view._whole, view.plan, view._claim = self._whole or self, plan, claim
+        view = self._view(plan=plan, _claim=claim)
         run = self.run_of(name)
         if run is not None and run.entry.plan == plan and run.may_begin_again:
             view._earlier, view._epoch = run.entry, run.state.epoch + 1
@@ -631,10 +609,7 @@ class Ledger:
         LedgerError
             If the file was found to be changed, or cannot be used.
         """
-        charged = self._in_use()
-        if charged._store is not None:
-            charged._lock.hold(charged._glance_at_store)
-        return self._status(charged._seen)
+        return self._status(self._look(glancing=True))
 
     def last_status(self) -> BudgetStatus:
         """Return the status as of the last look or spend, without reading a file."""
@@ -691,9 +666,8 @@ class Ledger:
         return f"<Ledger {where}: {self.budget}, {self._seen.log.releases} releases>"
 
     def _where(self) -> str:
-        return (
-            "the ledger of this frame" if self._store is None else f"the ledger {self._store.place}"
-        )
+        place = place_of(self)
+        return "the ledger of this frame" if place is None else f"the ledger {place}"
 
 
 @contextmanager
@@ -734,8 +708,8 @@ def open_or_create(path: str | os.PathLike[str], budget: Budget | None) -> Ledge
         If the file cannot be used, or is missing and there is no budget.
     """
     store, block = store_at(path), at_the_door().block
-    made = block is not None and block.ledger_at(store.place) is not None
-    if budget is not None and not made and not store.exists():
+    has_stand_in = block is not None and block.ledger_at(store.place) is not None
+    if budget is not None and not has_stand_in and not store.exists():
         try:
             return Ledger.create(path, budget=budget)
         except LedgerError:  # another process may have made it since
@@ -764,12 +738,12 @@ def copy_in_memory(ledger: Ledger) -> Ledger:
 
 def emptied_in_memory(ledger: Ledger) -> Ledger:
     """Return a ledger in memory with budget, identifier and unit of another, and nothing spent."""
-    made = Ledger(budget=ledger.budget)
-    made._seen, _ = Chain.start(ledger.ledger_id, ledger.budget, ledger.part)
+    emptied = Ledger(budget=ledger.budget)
+    emptied._seen, _ = Chain.start(ledger.ledger_id, ledger.budget, ledger.part)
     protected = ledger._seen.protected
     if protected is not None:
-        made._seen, _ = made._seen.with_protected(protected)
-    return made
+        emptied._seen, _ = emptied._seen.with_protected(protected)
+    return emptied
 
 
 def check_budget(budget: object) -> None:

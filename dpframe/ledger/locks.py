@@ -20,8 +20,6 @@ from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.ledger import platform
 from dpframe.ledger.platform import Deadline
 
-_SHORT_FILE = 1 << 12  # bytes; a lock names one process
-
 
 def check_names(path: Path, place: Path, handle: int) -> None:
     """Refuse a file that others may find by another name: they would not see its journal.
@@ -60,10 +58,10 @@ def remove_drafts(place: Path) -> None:
     While the file is not open here: Windows removes no name of one that is.
     """
     with contextlib.suppress(OSError):
-        found = os.stat(place)
-        drafts = place.parent.glob("*.new") if found.st_nlink > 1 else ()
+        status = os.stat(place)
+        drafts = place.parent.glob("*.new") if status.st_nlink > 1 else ()
         for draft in drafts:
-            if draft != place and os.path.samestat(os.lstat(draft), found):
+            if draft != place and os.path.samestat(os.lstat(draft), status):
                 os.unlink(draft)
 
 
@@ -81,19 +79,10 @@ def _mounted_alone(place: Path, handle: int) -> bool:
 def _mount_of(handle: int) -> str:
     """Give the number of the mount that an open file was reached through, if it is told."""
     try:
-        told = _read(f"/proc/self/fdinfo/{handle}")
+        lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
     except OSError:
         return ""
-    return next((line.decode() for line in told.splitlines() if line.startswith(b"mnt_id:")), "")
-
-
-def _read(path: str) -> bytes:
-    """Read the start of a short file."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(handle, _SHORT_FILE)
-    finally:
-        os.close(handle)
+    return next((line for line in lines if line.startswith("mnt_id:")), "")
 
 
 T = TypeVar("T")
@@ -189,6 +178,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=KEEPERS.clear)  # no thread of the child holds a file
 
 
+def in_use_here(where: str) -> LedgerError:
+    """Say that a signal handler asks for what its own thread was at when the signal came."""
+    return LedgerError(
+        f"{where} is in use by this very thread, which a signal has interrupted: nothing was "
+        "charged. Ask for it after the signal was handled."
+    )
+
+
 class _Opening:
     """A file that is opened and locked for one use."""
 
@@ -205,12 +202,11 @@ class _Opening:
             self.path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags, 0o644)
         )
         handle = self._file.fileno()
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise LedgerError(
-                f"{self.path} is not a file, so it cannot be a ledger. Choose another path."
-            )
-        self._key = found.st_dev, found.st_ino, threading.get_ident()
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            reason = f"{self.path} is not a file, so it cannot be a ledger."
+            raise LedgerError(f"{reason} Choose another path.")
+        self._key = status.st_dev, status.st_ino, threading.get_ident()
         _wait(handle, self._key, self.path, patience)
         KEEPERS[self._key] = self
         return handle
@@ -250,17 +246,12 @@ def with_locked_file(
     return freed_surely(lambda: act(opening.lock(new=new, patience=patience)), opening.close)
 
 
-def _wait(
-    handle: int, key: tuple[int, int, int], path: Path, patience: float | None = None
-) -> None:
+def _wait(handle: int, key: tuple[int, int, int], path: Path, patience: float | None) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
     deadline = Deadline.begin(patience)
     while not platform.HERE.try_to_lock(handle):
         if key in KEEPERS:
-            raise LedgerError(
-                f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
-                "nothing was charged. Ask for it after the signal was handled."
-            )
+            raise in_use_here(f"the ledger {path}")
         if deadline.is_over:
             why = f"the ledger {path} cannot be used (it is locked): nothing was charged."
             way = f"Another process has kept it for {deadline}: try again."

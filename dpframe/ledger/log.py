@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from itertools import islice
 from typing import Any, NamedTuple
 
-from dpframe import errors
 from dpframe.arguments import is_unicode
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, DPFrameError, pip_install
 from dpframe.frozen import frozen
 from dpframe.ledger.parts import Part
 from dpframe.privacy.amounts import PrivacyLoss, Spend, float_above, float_below
@@ -60,10 +60,9 @@ class Protected:
             rule = "must be a text, the name of the privacy unit"
             raise DeclarationError.about("unit", rule, unit, 'For instance, unit="patient".')
         if not unit_columns:
-            way = "Name its column with privacy_unit=."
-            raise DeclarationError.about(
-                "unit", "names a privacy unit, and none is declared", unit, way
-            )
+            rule = "names a privacy unit, and none is declared"
+            remedy = "Name its column with privacy_unit=."
+            raise DeclarationError.about("unit", rule, unit, remedy)
         return cls(unit, neighboring)
 
     @classmethod
@@ -115,7 +114,8 @@ class SourceFacts:
 
     def joined(self, later: "SourceFacts") -> "SourceFacts":
         """Return the same with what a later one knows beside it."""
-        unit = tuple(one or other for one, other in zip(self.unit, later.unit, strict=False))
+        kinds = zip(self.unit, later.unit, strict=False)
+        unit = tuple(kind or later_kind for kind, later_kind in kinds)
         return SourceFacts(self.manifest, self.door, unit, self.part or later.part)
 
 
@@ -262,29 +262,19 @@ class Log:
 
     def marks_of(self, release_id: str) -> list[RunMark]:
         """Give the rows that say something of a run, in order."""
-        own = self._marked.get(release_id, ())
-        return [mark for mark in own if mark.number < self.rows]
+        marks = self._marked.get(release_id, ())
+        return [mark for mark in marks if mark.number < self.rows]
 
     @property
     def head(self) -> str:
         """Hash of the last row."""
         return self._hashes[self.rows - 1]
 
-    def latest(self, most: int) -> tuple[Entry, ...]:
-        """Give the last entries, at most so many."""
-        return tuple(self._entries[max(self.releases - most, 0) : self.releases])
-
-    def latest_of(self, part: Part | None, most: int) -> tuple[Entry, ...]:
-        """Give the last entries that count against a part, or against all parts."""
-        if part is None:
-            return self.latest(most)
-        own: list[Entry] = []
-        for place in reversed(range(self.releases)):
-            if len(own) == most:
-                break
-            if self._entries[place].part in (None, part):
-                own.append(self._entries[place])
-        return tuple(reversed(own))
+    def latest_of(self, part: Part | None, most: int) -> list[Entry]:
+        """Give the last entries, at most so many: all, or those that count against a part."""
+        entries = (self._entries[place] for place in reversed(range(self.releases)))
+        counting = (entry for entry in entries if part is None or entry.part in (None, part))
+        return list(islice(counting, most))[::-1]
 
     def with_id(self, release_id: str) -> Entry | None:
         """Find the entry of a release."""
@@ -326,14 +316,13 @@ class Log:
         ids, names = self._ids, self._names
         for place, entry in enumerate(entries, start=first):
             ids.setdefault(entry.release_id, place)
-            name = entry.name
-            if name is not None:
-                names.setdefault(name if name.isascii() else _compose_accents(name), place)
+            if entry.name is not None:
+                names.setdefault(_compose_accents(entry.name), place)
         self._sizes = len(self._hashes), len(self._entries), len(self._marks)
 
 
 def _compose_accents(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
@@ -360,10 +349,8 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     try:
         from dp_accounting import dp_event as module  # optional, and slow to import
     except ImportError as error:
-        raise errors.DPFrameError(
-            "events need dp_accounting, which is not installed: "
-            f"{errors.pip_install('accounting')}."
-        ) from error
+        reason = "events need dp_accounting, which is not installed"
+        raise DPFrameError(f"{reason}: {pip_install('accounting')}.") from error
     events = [
         module.SelfComposedDpEvent(event, count) if count > 1 else event
         for loss, count in Counter(losses).items()

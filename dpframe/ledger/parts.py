@@ -27,7 +27,7 @@ _LONGEST = 200  # characters
 _EXACT = 2**53  # from here on, floats no longer tell all integers apart
 
 
-def check_part(given: object) -> Part:
+def check_part(value: object) -> Part:
     """Return the one form of a part: that of 47, 47.0 and "47" is the same.
 
     So frames of which one has numbers and another one texts spend one budget.
@@ -42,25 +42,25 @@ def check_part(given: object) -> Part:
     >>> check_part(47.0), check_part("2024-03")
     ('47', '2024-03')
     """
-    if isinstance(given, str):
-        text = str.__str__(given)  # a class of texts may have words of its own
+    if isinstance(value, str):
+        text = str.__str__(value)  # a class of texts may have words of its own
         check_text("part", text, _LONGEST)
         return text
-    if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
-        number = _as_float(given)
+    if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
+        number = _as_float(value)
         if math.isfinite(number) and abs(number) < _EXACT:
             return repr(int(number) if number.is_integer() else number)
     rule = 'must be a text, or a finite number below 2**53, such as part="2024-03" or part=47'
-    way = "Dates are parts as texts, in a column of texts."
-    raise DeclarationError.about("part", rule, given, way)
+    remedy = "Dates are parts as texts, in a column of texts."
+    raise DeclarationError.about("part", rule, value, remedy)
 
 
-def _as_float(given: Any) -> float:
+def _as_float(value: Any) -> float:
     """Read a number by itself, whatever its class makes of it; beyond floats, as infinite."""
-    if isinstance(given, float):
-        return float.__float__(given)
+    if isinstance(value, float):
+        return float.__float__(value)
     try:
-        return float(int.__index__(given) if isinstance(given, int) else given)
+        return float(int.__index__(value) if isinstance(value, int) else value)
     except OverflowError:
         return math.inf
 
@@ -80,9 +80,9 @@ def number_of(part: Part) -> float | None:
         return None
 
 
-def is_text(given: object) -> bool:
-    """Tell whether what is given is a part that no number is in."""
-    return isinstance(given, str) and number_of(given) is None
+def is_text(value: object) -> bool:
+    """Tell whether a value is a part that is no number."""
+    return isinstance(value, str) and number_of(value) is None
 
 
 @lru_cache(maxsize=2**16)  # a ledger that is read has each part many times
@@ -156,15 +156,11 @@ class PartStates:
     def plus(self, changed: dict[Part, Filled]) -> "PartStates":
         """Replace what was charged to some parts."""
         buckets = list(self._buckets)
-        if len(changed) == 1:
-            number = _bucket_of(*changed)
-            buckets[number] = buckets[number] | changed
-            return PartStates(tuple(buckets))
         by_bucket: dict[int, dict[Part, Filled]] = {}
         for part, filled in changed.items():
             by_bucket.setdefault(_bucket_of(part), {})[part] = filled
-        for number, own in by_bucket.items():
-            buckets[number] = {**buckets[number], **own}
+        for number, states in by_bucket.items():
+            buckets[number] = buckets[number] | states
         return PartStates(tuple(buckets))
 
 
@@ -200,10 +196,10 @@ class Fullest:
 
     def states(self, parts: PartStates, common: Pots) -> Sequence[Filled]:
         """Return the states, with what was charged to all parts."""
-        known, changed = self._looked_for()
-        states: Sequence[Filled] = [one.with_common(common) for one in known]
-        found = filter(None, map(parts.get, changed))
-        for filled in {id(filled): filled for filled in found}.values():
+        before, changed = self._looked_for()
+        states: Sequence[Filled] = [state.with_common(common) for state in before]
+        charged = filter(None, map(parts.get, changed))
+        for filled in {id(filled): filled for filled in charged}.values():
             states = _add_fullest(states, filled.with_common(common))
         self._states, self._before = states, None
         return states
@@ -219,17 +215,15 @@ class Fullest:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy it however long ago the states were looked for."""
-        known, changed = self._looked_for()
-        if changed:
-            return Fullest, (Fullest(states=known), changed)
-        return Fullest, (None, (), known)
+        states, changed = self._looked_for()
+        return Fullest, (Fullest(states=states), changed)
 
 
-def _add_fullest(known: Sequence[Filled], filled: Filled) -> Sequence[Filled]:
+def _add_fullest(states: Sequence[Filled], filled: Filled) -> Sequence[Filled]:
     """Add a state unless one is fuller, and drop others; of very many, some count as one."""
-    if any(one.is_fuller(filled) for one in known):
-        return known
-    kept = [one for one in known if not filled.is_fuller(one)]
+    if any(state.is_fuller(filled) for state in states):
+        return states
+    kept = [state for state in states if not filled.is_fuller(state)]
     if len(kept) == _MOST_FULLEST:
         filled = filled.fullest(kept.pop())
     return (*kept, filled)

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -96,13 +97,11 @@ class Platform:
 
     def flush(self, handle: int) -> None:
         """Make sure that what was written outlives a power cut: on macOS, the disk is told, too."""
-        whole = getattr(self._fcntl, "F_FULLFSYNC", None)
-        if whole is not None:
-            try:
-                self._fcntl.fcntl(handle, whole)
-            except OSError:  # no disk of this computer
-                os.fsync(handle)
-            return
+        full_sync = getattr(self._fcntl, "F_FULLFSYNC", None)
+        if full_sync is not None:
+            with suppress(OSError):  # no disk of this computer
+                self._fcntl.fcntl(handle, full_sync)
+                return
         os.fsync(handle)
 
     def flush_folder(self, folder: Path) -> None:

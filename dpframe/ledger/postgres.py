@@ -30,9 +30,9 @@ from dpframe.errors import (
     LedgerError,
     TemporaryError,
 )
-from dpframe.ledger.chain import Row, broken, news_after
+from dpframe.ledger.chain import Row, broken, form_was_changed, news_after
 from dpframe.ledger.leases import LASTS, Lease
-from dpframe.ledger.locks import KEEPERS, freed_surely
+from dpframe.ledger.locks import KEEPERS, freed_surely, in_use_here
 from dpframe.ledger.platform import Deadline
 from dpframe.ledger.table_form import MARK, source_of, statements_to_make
 
@@ -102,7 +102,7 @@ _TEMPORARY = ("08", "25P03", "53", "55", "57")  # connections, resources, an ope
 _DISK = ("53100", "58")
 _LATER = "Try again when the server answers."
 _REFUSED = ("authentication", "does not exist", "pg_hba.conf", "permission", "not permitted")
-_WAY = (
+_RIGHTS = (
     "Releases need USAGE on the schema dpframe, SELECT and INSERT on the table, and plans "
     "UPDATE on its leases."
 )
@@ -185,9 +185,11 @@ class LedgerTable:
         self.place = f"postgresql://{host}{port}/{read.database or ''}?ledger={name}"
         self._table, self._name = f'"dpframe"."{name}"', name
         self._leases = f'"dpframe"."{name}_leases"'
-        made = read.set(drivername="postgresql+psycopg", query={**_CONNECT, **query})
         self._engine = create_engine(
-            made, poolclass=NullPool, hide_parameters=True, pool_reset_on_return=None
+            read.set(drivername="postgresql+psycopg", query={**_CONNECT, **query}),
+            poolclass=NullPool,
+            hide_parameters=True,
+            pool_reset_on_return=None,
         )
         # when an attempt ends, and what cuts its connection then: the event below tells neither
         self._attempts = threading.local()
@@ -218,7 +220,7 @@ class LedgerTable:
         """
         deadline = Deadline.begin(self.patience)
 
-        def made(connection: Connection) -> None:
+        def make(connection: Connection) -> None:
             connection.execute(text(f"SELECT {_LIMITS}"), {"patience": _milliseconds(deadline)})
             has = text("SELECT to_regnamespace('dpframe') IS NOT NULL")
             if not connection.execute(has).scalar_one():
@@ -229,12 +231,12 @@ class LedgerTable:
 
         self.check_new()
         try:
-            self._attempt(_MAKING, made, deadline)
+            self._attempt(_MAKING, make, deadline)
         except _Busy:
             raise self._taken_error() from None
         except _Cut as cut:
-            why = f"whether the ledger {self.place} was made is not known: {cut}."
-            raise LedgerDiskError(f"{why} Open it: dpf.Ledger(path).") from None
+            reason = f"whether the ledger {self.place} was made is not known: {cut}."
+            raise LedgerDiskError(f"{reason} Open it: dpf.Ledger(path).") from None
 
     def all_rows(self) -> list[Row]:
         """Read everything, after checking that the table is a ledger, and protected.
@@ -247,10 +249,7 @@ class LedgerTable:
 
         def everything(connection: Connection) -> list[Row]:
             if not self._is_protected(connection):
-                raise LedgerAlteredError(
-                    f"the ledger {self.place} was changed: its table or the triggers that protect "
-                    "entry 0 and all after it are not as they were made. Restore it from a copy."
-                )
+                raise LedgerAlteredError(form_was_changed(self.place))
             return self._rows(connection, 0)
 
         return self._transact(_READ, everything)
@@ -303,8 +302,8 @@ class LedgerTable:
             if row is not None:
                 self._insert(connection, [row])
             if row is not None and claim is not None:
-                given = {**claim._asdict(), "seconds": LASTS}
-                connection.execute(self._about_leases(_CLAIM), given)
+                values = {**claim._asdict(), "seconds": LASTS}
+                connection.execute(self._about_leases(_CLAIM), values)
 
         try:
             self._transact(_SPEND, appended, deadline)
@@ -333,16 +332,16 @@ class LedgerTable:
             If the table cannot be written.
         """
         statement = self._about_leases(_RENEW)
-        given = {**lease._asdict(), "seconds": seconds}
+        values = {**lease._asdict(), "seconds": seconds}
         try:
-            done = self._transact(_MAKING, lambda on: on.execute(statement, given).rowcount)
+            done = self._transact(_MAKING, lambda on: on.execute(statement, values).rowcount)
         except _Cut as cut:
             raise self._unusable(LedgerBusyError, cut, _LATER) from None
         return done > 0
 
     def _lease(self, connection: Connection, release_id: str) -> Lease | None:
-        given = {"release_id": release_id}
-        row = connection.execute(self._about_leases(_LEASE), given).one_or_none()
+        values = {"release_id": release_id}
+        row = connection.execute(self._about_leases(_LEASE), values).one_or_none()
         return None if row is None else Lease(*row)
 
     def _about_leases(self, statement: str) -> TextClause:
@@ -357,15 +356,15 @@ class LedgerTable:
             If nobody can tell.
         """
         query = text(f"SELECT hash FROM {self._table} WHERE number = :number")  # noqa: S608
-        given = {"number": row.number}
+        values = {"number": row.number}
         while True:
             try:
-                found = self._transact(_READ, lambda on: on.execute(query, given).all(), deadline)
-                return [tuple(one) for one in found] == [(row.hash,)]
+                rows = self._transact(_READ, lambda on: on.execute(query, values).all(), deadline)
+                return list(map(tuple, rows)) == [(row.hash,)]
             except LedgerError as error:
                 if deadline.is_over or not isinstance(error, TemporaryError):
-                    why = f"what became of a charge to {self.place} is not known: {error}"
-                    raise LedgerDiskError(why) from None
+                    reason = f"what became of a charge to {self.place} is not known: {error}"
+                    raise LedgerDiskError(reason) from None
             deadline.pause(100 * _PAUSE)
 
     @property
@@ -374,8 +373,8 @@ class LedgerTable:
 
     def _is_protected(self, connection: Connection) -> bool:
         """Whether a ledger has the triggers that are made with one; refuse another table."""
-        given = {"name": self._table, "mark": MARK, "source": source_of(self._table)}
-        is_ours, is_protected = connection.execute(_FORM, given).one()
+        values = {"name": self._table, "mark": MARK, "source": source_of(self._table)}
+        is_ours, is_protected = connection.execute(_FORM, values).one()
         if not is_ours:
             raise LedgerError(f"{self.place} is not a ledger of dpframe. Choose another name.")
         return bool(is_protected)
@@ -389,7 +388,7 @@ class LedgerTable:
 
     def _rows(self, connection: Connection, first: int) -> list[Row]:
         query = text(_SELECT.format(table=self._table))
-        rows = [Row(*one) for one in connection.execute(query, {"first": first})]
+        rows = [Row(*row) for row in connection.execute(query, {"first": first})]
         for number, row in enumerate(rows, start=first):
             if row.number != number:
                 raise LedgerAlteredError(broken(self.place, number))
@@ -403,16 +402,13 @@ class LedgerTable:
         key = (self.place, threading.get_ident())
 
         def locked(connection: Connection) -> T:
-            given = {"name": self._table, "patience": _milliseconds(ends)}
-            if not connection.execute(_BEGIN, given).scalar_one():
+            values = {"name": self._table, "patience": _milliseconds(ends)}
+            if not connection.execute(_BEGIN, values).scalar_one():
                 raise _Busy
             return act(connection)
 
         if key in KEEPERS:
-            raise LedgerError(
-                f"the ledger {self.place} is in use by this very thread, which a signal has "
-                "interrupted: nothing was charged. Ask for it after the signal was handled."
-            )
+            raise in_use_here(f"the ledger {self.place}")
 
         def kept() -> T:
             KEEPERS[key] = self
@@ -421,9 +417,8 @@ class LedgerTable:
                     return self._attempt(kind, locked, ends)
                 except _Busy:
                     if ends.is_over:
-                        why = f"the ledger {self.place} cannot be used (it is locked):"
-                        way = f"Others have kept it for {ends}: try again."
-                        raise LedgerBusyError(f"{why} nothing was charged. {way}") from None
+                        remedy = f"Others have kept it for {ends}: try again."
+                        raise self._unusable(LedgerBusyError, "it is locked", remedy) from None
                 ends.pause(_PAUSE)
 
         return freed_surely(kept, lambda: KEEPERS.pop(key, None))
@@ -463,59 +458,55 @@ class LedgerTable:
             state = getattr(error.orig, "sqlstate", None)
             if state in _AGAIN:
                 raise _Busy from None
-            said = f"no answer in {deadline}" if deadline.is_over else _first_line(error)
+            reason = f"no answer in {deadline}" if deadline.is_over else _first_line(error)
             if committing:
-                raise _Cut(said) from None
-            raise self._failure(error, state, said) from None
+                raise _Cut(reason) from None
+            raise self._failure(error, state, reason) from None
         except SQLAlchemyError as error:
-            raise self._unusable(LedgerError, type(error).__name__, _WAY) from None
+            raise self._unusable(LedgerError, type(error).__name__, _RIGHTS) from None
         finally:
             self._attempts.last = outer
 
-    def _connected(self, dialect: Any, _: object, given: Any, named: dict[str, Any]) -> Any:
+    def _connected(self, dialect: Any, _: object, args: Any, options: dict[str, Any]) -> Any:
         """Connect, and cut the connection at the end of the attempt that needs it."""
         deadline, cutters = self._attempts.last
-        seconds = min(int(named.get("connect_timeout", _CONNECTING)), math.ceil(deadline.left))
-        connection = dialect.connect(*given, **{**named, "connect_timeout": max(1, seconds)})
+        seconds = min(int(options.get("connect_timeout", _CONNECTING)), math.ceil(deadline.left))
+        connection = dialect.connect(*args, **{**options, "connect_timeout": max(1, seconds)})
         cutters.append(_Cutter(connection.fileno(), deadline))
         return connection
 
-    def _failure(self, error: DBAPIError, state: str | None, said: str) -> LedgerError:
+    def _failure(self, error: DBAPIError, state: str | None, reason: str) -> LedgerError:
         """Say what the server, or the driver, said; what it was given is not shown."""
         if state in _ABSENT:
-            return LedgerError(
-                f"there is no ledger at {self.place}. Is this the right database? To start a new "
-                "ledger, dpf.Ledger.create(path, budget=dpf.Budget(...)).",
-                parameter="path",
-            )
+            question = f"there is no ledger at {self.place}. Is this the right database?"
+            remedy = "To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...))."
+            return LedgerError(f"{question} {remedy}", parameter="path")
         if state in _TAKEN:
             return self._taken_error()
         if state in _DAMAGE:
-            return self._unusable(LedgerAlteredError, said, "Restore it from a copy.")
+            return self._unusable(LedgerAlteredError, reason, "Restore it from a copy.")
+        kind: type[LedgerError] = LedgerError
+        remedy = _RIGHTS
         if state is None:  # libpq gives no code to a connection that is not made
-            refused = any(words in said for words in _REFUSED) or isinstance(
-                error, ProgrammingError
-            )
-            kind, way = (LedgerError, _WAY) if refused else (LedgerBusyError, _LATER)
-            if "authentication" in said:
-                way = "Check the user and the password."
+            refused = any(words in reason for words in _REFUSED)
+            if not refused and not isinstance(error, ProgrammingError):
+                kind, remedy = LedgerBusyError, _LATER
+            if "authentication" in reason:
+                remedy = "Check the user and the password."
         elif state.startswith(_DISK):
-            kind, way = LedgerDiskError, "Make room on the server, and try again."
+            kind, remedy = LedgerDiskError, "Make room on the server, and try again."
         elif state.startswith(_TEMPORARY):
-            kind, way = LedgerBusyError, _LATER
-        else:
-            kind, way = LedgerError, _WAY
-        return self._unusable(kind, said, way)
+            kind, remedy = LedgerBusyError, _LATER
+        return self._unusable(kind, reason, remedy)
 
-    def _unusable(self, kind: type[LedgerError], said: object, way: str) -> LedgerError:
-        return kind(f"the ledger {self.place} cannot be used ({said}): nothing was charged. {way}")
+    def _unusable(self, kind: type[LedgerError], reason: object, remedy: str) -> LedgerError:
+        unusable = f"the ledger {self.place} cannot be used ({reason})"
+        return kind(f"{unusable}: nothing was charged. {remedy}")
 
     def _taken_error(self) -> LedgerError:
-        return LedgerError(
-            f"there is a ledger at {self.place} already, or a table of its name. To use the ledger "
-            "in it, open it: dpf.Ledger(path); or choose another name.",
-            parameter="path",
-        )
+        reason = f"there is a ledger at {self.place} already, or a table of its name."
+        remedy = "To use the ledger in it, open it: dpf.Ledger(path); or choose another name."
+        return LedgerError(f"{reason} {remedy}", parameter="path")
 
 
 def _read(url: str) -> URL:
@@ -528,8 +519,8 @@ def _read(url: str) -> URL:
     except (SQLAlchemyError, ValueError):
         pass
     rule = "path must be a URL such as postgresql://user@host/database?ledger=visits"
-    way = "In a password, write all but letters and digits as %, and two hexadecimal digits."
-    raise LedgerError(f"{rule}; the one given is not shown. {way}", parameter="path") from None
+    remedy = "In a password, write all but letters and digits as %, and two hexadecimal digits."
+    raise LedgerError(f"{rule}; the one given is not shown. {remedy}", parameter="path") from None
 
 
 def _milliseconds(deadline: Deadline) -> str:

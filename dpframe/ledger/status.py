@@ -11,13 +11,21 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.errors import BudgetExceededError
 from dpframe.frozen import frozen
-from dpframe.html import budget_html, budget_text, floor, noise_left, percent, share_left
+from dpframe.html import (
+    budget_html,
+    budget_text,
+    discovery_left,
+    floor,
+    noise_left,
+    percent,
+    share_left,
+)
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.parts import Part
 from dpframe.privacy import amounts
 from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
-from dpframe.privacy.pots import Pot, Pots, shorten
+from dpframe.privacy.pots import Pots, shorten
 
 _MOST_SHOWN = 20  # latest releases
 _MOST_NAMED, _LONGEST_SHOWN = 3, 40  # in an error: releases, and characters of one
@@ -58,11 +66,9 @@ class BudgetStatus:
     @classmethod
     def of(cls, chain: Chain, part: Part | None = None) -> "BudgetStatus":
         """Return the status of a ledger as it is known so far, or that of a part of the data."""
-        if chain.part is None:
-            known = chain.budget, chain.log, chain.pots, chain.shares
-            return cls(*known, moved_to=chain.moved_to)
         pots, shares = chain.filled_by(part)
-        return cls(chain.budget, chain.log, pots, shares, part, chain, chain.moved_to)
+        by_part = None if chain.part is None else chain
+        return cls(chain.budget, chain.log, pots, shares, part, by_part, chain.moved_to)
 
     @property
     def parts(self) -> pd.DataFrame:
@@ -91,7 +97,7 @@ class BudgetStatus:
         """The releases, in order."""
         if self.of_part is None:
             return self.log.entries
-        return tuple(one for one in self.log.entries if one.part in (None, self.of_part))
+        return tuple(entry for entry in self.log.entries if entry.part in (None, self.of_part))
 
     @property
     def lost(self) -> frozenset[str]:
@@ -225,10 +231,12 @@ class BudgetStatus:
         return self.part(entry.loss), float(self.pots.used)
 
     def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
-        found = self.pots.emptiest
-        if found is None:
+        emptiest = self.pots.emptiest
+        if emptiest is None:
             return [float(loss != PrivacyLoss()) for loss in losses]
-        return [_part(found[0], loss) for loss in losses]
+        pot, *_ = emptiest
+        # a live pot has a price for all that was charged
+        return [float((pot.price(loss) or 0) / pot.limit) for loss in losses]
 
     @property
     def releases(self) -> pd.DataFrame:
@@ -264,9 +272,7 @@ class BudgetStatus:
         """What still fits, in words, rounded down."""
         if self.moved_to is not None:
             return f"nothing here: the ledger was moved to {visible(self.moved_to)}"
-        # how much delta is left to find groups with, where some was kept for it
-        delta = f"; delta={floor(self.remaining_delta)} to find groups with"
-        return f"{_fits(self, 4)}{delta if self.budget.discovery else ''}"
+        return f"{_fits(self, 4)}{discovery_left(self)}"
 
     @property
     def words(self) -> str:
@@ -305,22 +311,18 @@ class BudgetStatus:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
         latest = self.log.latest_of(self.of_part, _MOST_SHOWN)
         lost = self.lost
-        lines += [f"{self._line(one)}{', lost' * (one.release_id in lost)}" for one in latest]
+        for entry in latest:
+            gone = ", lost" if entry.release_id in lost else ""
+            lines.append(f"{self._line(entry)}{gone}")
         return "\n".join(lines)
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
-        asked = f"share {percent(entry.share)}" if entry.share else ""
-        part = asked or f"{percent(self.part(entry.loss))} of the budget"
-        return (
-            f"  {entry.released_at}  {name}{entry.what}: {entry.mechanism}, {part}, "
-            f"{describe(entry.loss)}"
-        )
-
-
-def _part(pot: Pot, loss: PrivacyLoss) -> float:
-    # a live pot has a price for all that was charged
-    return float((pot.price(loss) or 0) / pot.limit)
+        part = f"{percent(self.part(entry.loss))} of the budget"
+        if entry.share:
+            part = f"share {percent(entry.share)}"
+        query = f"{name}{entry.what}: {entry.mechanism}"
+        return f"  {entry.released_at}  {query}, {part}, {describe(entry.loss)}"
 
 
 def refusal(left: BudgetStatus, entry: Entry) -> BudgetExceededError:
@@ -339,25 +341,22 @@ def refusal(left: BudgetStatus, entry: Entry) -> BudgetExceededError:
 
 def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> BudgetExceededError:
     """Say what does not fit, what does, and what was released under that budget last."""
-    way = "Spend less: a budget is fixed once its ledger is made."
+    remedy = "Spend less: a budget is fixed once its ledger is made."
     if not any(left.pots.largest):
-        way = "Nothing is left: less than a billionth of a budget counts as nothing."
+        remedy = "Nothing is left: less than a billionth of a budget counts as nothing."
     latest = left.log.latest_of(left.of_part, _MOST_NAMED)
     if latest:
         *before, last = latest
-        names = (one.name or one.what.split()[0].rstrip(":") for one in before)
-        named = ", ".join(f"{name:.20}" for name in names)
-        earlier = f", after {named}" if named else ""
-        what = last.name or textwrap.shorten(last.what, _LONGEST_SHOWN, placeholder=" ...")
-        when = f"{what:.{_LONGEST_SHOWN}}, {last.released_at}"
-        asked = f"Run twice? Released last: {when}{earlier}."
-        way = f"{way.split(':')[0]}. {asked}"
+        names = (entry.name or entry.what.split()[0].rstrip(":") for entry in before)
+        listed = ", ".join(f"{name:.20}" for name in names)
+        earlier = f", after {listed}" if listed else ""
+        query = last.name or textwrap.shorten(last.what, _LONGEST_SHOWN, placeholder=" ...")
+        release = f"{query:.{_LONGEST_SHOWN}}, {last.released_at}{earlier}"
+        remedy = f"{remedy.split(':')[0]}. Run twice? Released last: {release}."
     whose = "" if left.of_part is None else f" for part={left.of_part!r}"
-    why = (
-        f"{needed} does not fit in what is left of {left.budget}{whose}. "
-        f"Left: {_fits(left, 6)}. {way}"
-    )
-    return BudgetExceededError(why, parameter=kind, value=amount)
+    reason = f"{needed} does not fit in what is left of {left.budget}{whose}."
+    text = f"{reason} Left: {_fits(left, 6)}. {remedy}"
+    return BudgetExceededError(text, parameter=kind, value=amount)
 
 
 def describe(loss: PrivacyLoss) -> str:
@@ -372,13 +371,12 @@ def _fits(left: BudgetStatus, digits: int) -> str:
     """Say which part of the budget is left, and what takes all of it."""
     rounded_down = math.floor(amounts.exact(left.remaining_share) * 1000) / 10
     part = f"{rounded_down:.1f}% of the budget"
-    noise = ", ".join(noise_left(left, lambda most: floor(most, digits)))
-    share = share_left(left, lambda most: floor(most, digits))
-    takes = "; ".join(filter(None, (noise, share)))
+    noise = ", ".join(noise_left(left, digits))
+    takes = "; ".join(filter(None, (noise, share_left(left, digits))))
     return f"{part}: {takes}" if takes else part
 
 
 def _amounts(loss: PrivacyLoss) -> dict[str, float]:
     """Give the amounts of a loss; NaN for none: an epsilon of 0 would be a promise."""
-    given = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
-    return {name: value or float("nan") for name, value in given.items()}
+    shown = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
+    return {name: amount or float("nan") for name, amount in shown.items()}

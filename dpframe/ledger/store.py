@@ -97,8 +97,8 @@ def store_at(path: object, patience: float | None = None) -> Store:
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        way = "For a ledger in memory, give budget= alone."
-        raise DeclarationError.about("path", "must be the path of a file", path, way)
+        remedy = "For a ledger in memory, give budget= alone."
+        raise DeclarationError.about("path", "must be the path of a file", path, remedy)
     if is_url(text):
         return _table_at(text, patience)
     try:
@@ -130,7 +130,5 @@ def _table_at(url: str, patience: float | None) -> Store:
 
         return LedgerTable(url, patience)
     except ImportError as error:
-        raise DPFrameError(
-            "ledgers in PostgreSQL need SQLAlchemy and psycopg, which are not installed: "
-            f"{pip_install('postgres')}."
-        ) from error
+        reason = "ledgers in PostgreSQL need SQLAlchemy and psycopg, which are not installed"
+        raise DPFrameError(f"{reason}: {pip_install('postgres')}.") from error

@@ -4,7 +4,10 @@ Who may insert can add what a release adds, in a form that every reader understa
 said of a ledger, such as where it was moved, is for whoever owns the table.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import fields
+from importlib import resources
 from typing import get_args
 
 from dpframe.ledger.chain import ENTRY_KEYS, KEYS_OF_RUN, LOSS_KEYS, MOST_CHARACTERS
@@ -13,154 +16,51 @@ from dpframe.privacy.amounts import SpendKind
 from dpframe.privacy.neighbors import Neighboring
 
 MARK = "A ledger of dpframe. Rows are only added."  # tells it from other tables
-_MOST_BYTES = 1_000_000  # of a row that a release adds; those of very many columns have a tenth
-_BEYOND_FLOATS = 250  # characters that a numerator has more than its denominator: floats end at 308
-_MOST_DIGITS = 4000  # of an amount in decimals: Python reads 4,300
+_AMOUNTS = [f"read #>> '{{loss,{key}}}'" for key in LOSS_KEYS]
 
-_AMOUNT = "^(0|[1-9][0-9]*|0x[0-9a-f]+)(/([1-9][0-9]*|0x0*[1-9a-f][0-9a-f]*))?$"
-"""How a chain writes a fraction: decimal, or hexadecimal where it is long."""
 
-_SOURCE = """
-DECLARE
-  last record;
-  read jsonb;
-  told jsonb;
-  given text;
-BEGIN
-  IF TG_OP <> 'INSERT' THEN
-    RAISE EXCEPTION 'a ledger can only grow at its end';
-  END IF;
-  SELECT * INTO last FROM {table} ORDER BY number DESC LIMIT 1;
-  IF NEW.number IS DISTINCT FROM coalesce(last.number + 1, 0)
-    OR NEW.hash IS DISTINCT FROM encode(sha256(convert_to(
-      coalesce(last.hash, repeat('0', 64)) || chr(10) || NEW.body, 'UTF8')), 'hex')
-  THEN
-    RAISE EXCEPTION 'a ledger can only grow at its end';
-  END IF;
-  IF pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER') THEN
-    RETURN NEW;
-  END IF;
-  read := NEW.body::jsonb;
-  IF NEW.number = 0 OR octet_length(NEW.body) > {most_bytes} OR jsonb_typeof(read) <> 'object' THEN
-    RAISE EXCEPTION 'not a row of a ledger' USING ERRCODE = '22000';
-  END IF;
-  IF (SELECT count(*) FROM jsonb_object_keys(read)) = 1 AND read - {marks} = '{{}}' THEN
-    SELECT value INTO told FROM jsonb_each(read);
-    IF (jsonb_typeof(told) = 'object' AND told ?& {run_keys} AND told - {run_keys} = '{{}}'
-      AND NOT EXISTS (SELECT FROM jsonb_each(told) WHERE jsonb_typeof(value) <> CASE key
-        WHEN 'epoch' THEN 'number' WHEN 'digests' THEN 'array' ELSE 'string' END)
-      AND told ->> 'epoch' ~ '^[0-9]{{1,9}}$'
-      AND NOT EXISTS (SELECT FROM jsonb_array_elements(told -> 'digests')
-        WHERE jsonb_typeof(value) <> 'string')
-      AND (NOT read ? 'drawn' OR jsonb_array_length(told -> 'digests') = 1)
-    ) IS NOT TRUE THEN
-      RAISE EXCEPTION 'not a row about a run' USING ERRCODE = '22000';
-    END IF;
-    RETURN NEW;
-  END IF;
-  IF starts_with(NEW.body, '{{"protected":') AND read - 'protected' = '{{}}' THEN
-    IF (jsonb_typeof(read #> '{{protected,unit}}') IN ('string', 'null')
-      AND read #>> '{{protected,neighboring}}' = ANY ({relations})
-      AND NOT EXISTS (SELECT FROM {table} WHERE starts_with(body, '{{"protected":'))) IS NOT TRUE
-    THEN
-      RAISE EXCEPTION 'not whom a ledger protects' USING ERRCODE = '22000';
-    END IF;
-    RETURN NEW;
-  END IF;
-  IF NOT read ?& {entry_keys} OR read - {entry_keys} <> '{{}}' THEN
-    RAISE EXCEPTION 'only who owns the ledger may write such a row' USING ERRCODE = '42501';
-  END IF;
-  IF (NOT EXISTS (SELECT FROM jsonb_each(read) WHERE CASE
-      WHEN key = ANY ({texts}) THEN jsonb_typeof(value) <> 'string'
-      WHEN key = ANY ({texts_or_none}) THEN jsonb_typeof(value) NOT IN ('string', 'null')
-      ELSE false END)
-    AND NOT EXISTS (SELECT FROM jsonb_array_elements(read -> 'columns')
-      WHERE jsonb_typeof(value) <> 'string')
-    AND (jsonb_typeof(read -> 'source') = 'null'
-      OR (read -> 'source') ?& {source_keys} AND (read -> 'source') - {source_keys} = '{{}}'
-      AND jsonb_typeof(read #> '{{source,manifest}}') = 'string'
-      AND jsonb_typeof(read #> '{{source,unit}}') = 'array'
-      AND jsonb_typeof(read #> '{{source,door}}') IN ('string', 'null')
-      AND jsonb_typeof(read #> '{{source,part}}') IN ('string', 'null')
-      AND NOT EXISTS (SELECT FROM jsonb_array_elements(read #> '{{source,unit}}')
-        WHERE jsonb_typeof(value) NOT IN ('string', 'null')))
-    AND (read -> 'loss') ?& {loss_keys} AND (read -> 'loss') - {loss_keys} = '{{}}'
-    AND (read -> 'spend') ?& {spend_keys} AND (read -> 'spend') - {spend_keys} = '{{}}'
-    AND read #>> '{{spend,kind}}' = ANY ({kinds})
-    AND jsonb_typeof(read #> '{{spend,delta}}') IN ('number', 'null')
-    AND coalesce(length(read #>> '{{spend,delta}}') < {most_digits}, true)
-    AND (read ->> 'part' IS NULL OR (length(read ->> 'part') BETWEEN 1 AND 200
-      AND read ->> 'part' !~ '[\\x01-\\x1f]'
-      AND (SELECT body::jsonb ->> 'part' FROM {table} WHERE number = 0) IS NOT NULL))
-  ) IS NOT TRUE THEN
-    RAISE EXCEPTION 'not an entry of a ledger' USING ERRCODE = '22000';
-  END IF;
-  FOREACH given IN ARRAY ARRAY[{amounts}] LOOP
-    IF (given ~ '{amount}' AND length(given) < CASE
-        WHEN starts_with(given, '0x') THEN {most_characters} ELSE {most_digits} END
-      AND length(split_part(given, '/', 1)) < length(split_part(given, '/', 2)) + {beyond}
-    ) IS NOT TRUE THEN
-      RAISE EXCEPTION 'not an amount of a ledger' USING ERRCODE = '22000';
-    END IF;
-  END LOOP;
-  RETURN NEW;
-END
-"""
-_TABLE = (
-    "CREATE TABLE {table} (number integer PRIMARY KEY, "
-    "body text NOT NULL CHECK (octet_length(body) < 4194304), hash text NOT NULL)",
-    "COMMENT ON TABLE {table} IS '{mark}'",
-)
-_LEASES = (
-    "CREATE TABLE IF NOT EXISTS {leases} (release_id text PRIMARY KEY, epoch integer NOT NULL, "
-    "owner text NOT NULL CHECK (octet_length(owner) < 65536), "
-    "beat double precision NOT NULL, expires double precision NOT NULL)",
-)
-_TRIGGERS = (
-    "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql "
-    "SET search_path = pg_catalog AS $${source}$$",
-    "CREATE TRIGGER only_grows BEFORE INSERT OR UPDATE OR DELETE ON {table} "
-    "FOR EACH ROW EXECUTE FUNCTION {function}()",
-    "CREATE TRIGGER is_never_emptied BEFORE TRUNCATE ON {table} "
-    "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
-)
-_SPEND_KEYS = ("amount", "delta", "kind")
-_TEXTS = ("mechanism", "release_id", "released_at", "what")
-_TEXTS_OR_NONE = ("frame", "name", "note", "part", "plan", "unit", "user")
+def _texts(words: Iterable[str]) -> str:
+    """Write an array of texts, none of which has a quote."""
+    listed = ", ".join(f"'{word}'" for word in sorted(words))
+    return f"ARRAY[{listed}]"
+
+
+_WORDS = {
+    "mark": MARK,
+    # of a row that a release adds; those of very many columns have a tenth
+    "most_bytes": "1000000",
+    "marks": _texts(RUN_ROWS),
+    "run_keys": _texts(KEYS_OF_RUN),
+    "relations": _texts(get_args(Neighboring)),
+    "entry_keys": _texts(ENTRY_KEYS),
+    "loss_keys": _texts(LOSS_KEYS),
+    "source_keys": _texts(field.name for field in fields(SourceFacts)),
+    "spend_keys": _texts(("amount", "delta", "kind")),
+    "kinds": _texts(get_args(SpendKind)),
+    "texts": _texts(("mechanism", "release_id", "released_at", "what")),
+    "texts_or_none": _texts(("frame", "name", "note", "part", "plan", "unit", "user")),
+    "amounts": ", ".join([*_AMOUNTS, "read #>> '{spend,amount}'"]),
+    # how a chain writes a fraction: decimal, or hexadecimal where it is long
+    "amount": "^(0|[1-9][0-9]*|0x[0-9a-f]+)(/([1-9][0-9]*|0x0*[1-9a-f][0-9a-f]*))?$",
+    "most_digits": "4000",  # of an amount in decimals: Python reads 4,300
+    "most_characters": str(MOST_CHARACTERS),
+    # characters that a numerator has more than its denominator: floats end at 308
+    "beyond": "250",
+}
+"""What stands for the words between @ in `table.sql`."""
+
+
+def statements_to_make(table: str, function: str = "", leases: str = "") -> list[str]:
+    """List the statements that make a table with its triggers, and a table of leases."""
+    words = {"table": table, "function": function, "leases": leases, **_WORDS}
+    form = resources.files("dpframe.ledger").joinpath("table.sql").read_text(encoding="utf-8")
+    _, *statements = form.strip().split("\n\n")
+    return [
+        re.sub("@([a-z_]+)@", lambda word: words[word[1]], statement) for statement in statements
+    ]
 
 
 def source_of(table: str) -> str:
-    """Write what the triggers of a table do."""
-    amounts = [f"read #>> '{{loss,{key}}}'" for key in LOSS_KEYS]
-    return _SOURCE.format(
-        table=table,
-        most_bytes=_MOST_BYTES,
-        marks=_texts(RUN_ROWS),
-        run_keys=_texts(KEYS_OF_RUN),
-        relations=_texts(get_args(Neighboring)),
-        entry_keys=_texts(ENTRY_KEYS),
-        loss_keys=_texts(LOSS_KEYS),
-        source_keys=_texts(field.name for field in fields(SourceFacts)),
-        spend_keys=_texts(_SPEND_KEYS),
-        kinds=_texts(get_args(SpendKind)),
-        texts=_texts(_TEXTS),
-        texts_or_none=_texts(_TEXTS_OR_NONE),
-        amounts=", ".join([*amounts, "read #>> '{spend,amount}'"]),
-        amount=_AMOUNT,
-        most_digits=_MOST_DIGITS,
-        most_characters=MOST_CHARACTERS,
-        beyond=_BEYOND_FLOATS,
-    )
-
-
-def statements_to_make(table: str, function: str, leases: str) -> list[str]:
-    """List the statements that make a table with its triggers, and one of leases."""
-    names = {"table": table, "function": function, "leases": leases}
-    names |= {"mark": MARK, "source": source_of(table)}
-    return [statement.format(**names) for statement in (*_TABLE, *_LEASES, *_TRIGGERS)]
-
-
-def _texts(words: object) -> str:
-    """Write an array of texts, none of which has a quote."""
-    listed = ", ".join(f"'{word}'" for word in sorted(words))  # type: ignore[call-overload]
-    return f"ARRAY[{listed}]"
+    """Give what the triggers of a table do, as PostgreSQL keeps it."""
+    _, source, _ = "".join(statements_to_make(table)).split("$$")
+    return source

@@ -28,9 +28,13 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.with_name(name)
     if first is not None:
-        wrong = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}"
-        way = "nothing was charged. If this is another release, give it another name."
-        raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
+        reason = f"name={name!r} was released already, at {first.released_at}, as"
+        raise _name_is_taken(name, f"{reason} {first.release_id}")
+
+
+def _name_is_taken(name: str | None, reason: str) -> errors.AlreadyReleasedError:
+    remedy = "nothing was charged. If this is another release, give it another name."
+    return errors.AlreadyReleasedError(f"{reason}: {remedy}", parameter="name", value=name)
 
 
 def refuse_moved(seen: Chain, where: str) -> None:
@@ -40,16 +44,6 @@ def refuse_moved(seen: Chain, where: str) -> None:
         raise LedgerError(f"{why} Open that one.", parameter="path")
 
 
-def _refuse_again(entry: Entry, seen: Chain, held: Lease | None) -> None:
-    """Refuse to begin a run again that is another one, or that is at work."""
-    if seen.log.with_id(entry.release_id) != entry:
-        why = f"name={quote(entry.name)} was charged for a release that was planned otherwise:"
-        way = "nothing was charged. If this is another release, give it another name."
-        raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
-    if life_of(held) is Life.ALIVE:
-        raise RunPausedError(f"a run of name={quote(entry.name)} is at work {held}: try again.")
-
-
 def _refused(  # noqa: PLR0911  # a case a line
     why_not: RowRefusal, entry: Entry
 ) -> errors.DPFrameError:
@@ -57,12 +51,11 @@ def _refused(  # noqa: PLR0911  # a case a line
     name = f"name={quote(entry.name)}"
     match why_not:
         case RowRefusal.TAKEN_OVER | RowRefusal.HAD_NOISE:
-            why = f"another start of {name} took this run over, and goes on with its charge"
-            return RunPausedError(f"{why}: nothing is lost. Try again, for its files.")
+            reason = f"another start of {name} took this run over, and goes on with its charge"
+            return RunPausedError(f"{reason}: nothing is lost. Try again, for its files.")
         case RowRefusal.TOO_OFTEN:
-            why = f"{name} ended before its noise {MOST_AGAIN + 1} times, and begins no more:"
-            way = "nothing was charged. If this is another release, give it another name."
-            return errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
+            reason = f"ended before its noise {MOST_AGAIN + 1} times, and begins no more"
+            return _name_is_taken(entry.name, f"{name} {reason}")
         case RowRefusal.LOST:
             return ReleaseError(f"{name} was given up, and nothing of it is published")
         case RowRefusal.NO_NOISE:
@@ -83,26 +76,20 @@ def _refuse_recorded(release_id: str, seen: Chain) -> None:
     """Refuse the identifier of an earlier release: certificates are looked up by it."""
     first = seen.log.with_id(release_id)
     if first is not None:
-        wrong = f"release_id={release_id!r} was charged already, at {first.released_at}:"
-        rule = "nothing was charged. Give each release an identifier of its own,"
-        way = f"{rule} uuid.uuid4().hex for instance."
-        raise errors.AlreadyReleasedError(
-            f"{wrong} {way}", parameter="release_id", value=release_id
-        )
+        reason = f"release_id={release_id!r} was charged already, at {first.released_at}: nothing"
+        remedy = "was charged. Give each release an identifier of its own, as uuid.uuid4().hex."
+        text = f"{reason} {remedy}"
+        raise errors.AlreadyReleasedError(text, parameter="release_id", value=release_id)
 
 
 def _refuse_outdated(entry: Entry, left: BudgetStatus) -> None:
     """Refuse a share that others made smaller after it was planned."""
-    loss, share = entry.loss, left.share(entry.spend.amount)
-    is_too_large = loss.epsilon > share.epsilon or loss.mu_squared > share.mu_squared
-    if loss.epsilon and loss.mu_squared:
-        part = left.part_of_rest(entry.spend.amount)
-        is_too_large = not left.pots.allows_part(loss, part)
-    if is_too_large:
-        amount = float(entry.spend.amount)
-        why = f"what share={amount:.6g} stands for became less while this release was planned,"
-        way = "for another one was charged: nothing was charged. Ask again."
-        raise BudgetExceededError(f"{why} {way}", parameter="share", value=entry.spend.amount)
+    amount = entry.spend.amount
+    left.share(amount)  # which is refused if shares would be above 1
+    if not left.pots.allows_part(entry.loss, left.part_of_rest(amount)):
+        reason = f"what share={float(amount):.6g} stands for became less while this release was"
+        remedy = "planned, for another one was charged: nothing was charged. Ask again."
+        raise BudgetExceededError(f"{reason} {remedy}", parameter="share", value=amount)
 
 
 def refuse_part(part: Part | None, seen: Chain) -> None:
@@ -118,22 +105,20 @@ def refuse_part(part: Part | None, seen: Chain) -> None:
 
 def refuse_source(source: SourceFacts | None, seen: Chain) -> None:
     """Refuse a source in which a unit or a part has another name than in those before it."""
-    known = seen.source
-    if known is None or source is None:
+    earlier = seen.source
+    if earlier is None or source is None:
         return
-    for called, before, now in (
-        *(("units", *pair) for pair in zip(known.unit, source.unit, strict=False)),
-        (f"parts of {seen.part}", known.part, source.part),
-    ):
+    kinds = [("units", *pair) for pair in zip(earlier.unit, source.unit, strict=False)]
+    for subject, before, now in (*kinds, (f"parts of {seen.part}", earlier.part, source.part)):
         if None not in (before, now) and before != now:
-            why = f"{called} are {before} in this ledger, and the source holds {now}:"
-            way = "one could be two, as 1 and '01' are. Cast the column, or use another ledger."
-            raise DeclarationError(f"{why} {way}", parameter="ledger")
-    if seen.part is not None and known.door != source.door:
-        doors = [door or "listed files or rows in memory" for door in (known.door, source.door)]
-        why = f"this ledger is by {seen.part}, and was charged for {doors[0]}, got {doors[1]}:"
-        way = "readers may disagree about parts. Read all through one of them."
-        raise DeclarationError(f"{why} {way}", parameter="ledger")
+            reason = f"{subject} are {before} in this ledger, and the source holds {now}:"
+            remedy = "one could be two, as 1 and '01' are. Cast the column, or use another ledger."
+            raise DeclarationError(f"{reason} {remedy}", parameter="ledger")
+    if seen.part is not None and earlier.door != source.door:
+        before, now = (side.door or "listed files or rows in memory" for side in (earlier, source))
+        reason = f"this ledger is by {seen.part}, and was charged for {before}, got {now}:"
+        remedy = "readers may disagree about parts. Read all through one of them."
+        raise DeclarationError(f"{reason} {remedy}", parameter="ledger")
 
 
 def charge(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
@@ -197,8 +182,12 @@ def arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
 def begin_again(
     seen: Chain, entry: Entry, mark: RunMark, held: Lease | None
 ) -> tuple[Chain, Row | None]:
-    """Note that a run that was charged begins again, or refuse it."""
-    _refuse_again(entry, seen, held)
+    """Note that a run begins again; refuse one that was another, or that is at work."""
+    if seen.log.with_id(entry.release_id) != entry:
+        reason = "was charged for a release that was planned otherwise"
+        raise _name_is_taken(entry.name, f"name={quote(entry.name)} {reason}")
+    if life_of(held) is Life.ALIVE:
+        raise RunPausedError(f"a run of name={quote(entry.name)} is at work {held}: try again.")
     return note(seen, entry, mark)
 
 

@@ -148,8 +148,8 @@ def declare(
     by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": types}
     named = {
         column: fact
-        for fact, known in by_name.items()
-        for label, value in (known or {}).items()
+        for fact, by_label in by_name.items()
+        for label, value in (by_label or {}).items()
         for column in (value.columns if isinstance(value, pd.DataFrame) else (label,))
     }
     unit_columns = declaration.unit_columns
@@ -159,8 +159,8 @@ def declare(
             raise DeclarationError("validate=True needs a schema to run.", parameter="validate")
         if not isinstance(frame, pd.DataFrame):
             rule = "runs a schema on a pandas.DataFrame in memory"
-            way = "Validate its parts first, with pandera."
-            text = f"validate=True {rule}, got a {type(frame).__name__}. {way}"
+            remedy = "Validate its parts first, with pandera."
+            text = f"validate=True {rule}, got a {type(frame).__name__}. {remedy}"
             raise DeclarationError(text, parameter="validate", value=True)
         from_pandera.validate(schema, frame)
     protected = Protected.of(unit_columns, declaration.neighboring, unit)
@@ -176,9 +176,9 @@ def declare(
 
     def keep(again: bool) -> None:
         if again:
-            why = "a frame is being declared by this thread, which a signal has interrupted."
-            way = "Declare this one after the signal was handled."
-            raise DeclarationError(f"{why} {way}")
+            reason = "a frame is being declared by this thread, which a signal has interrupted."
+            remedy = "Declare this one after the signal was handled."
+            raise DeclarationError(f"{reason} {remedy}")
         charged = ledger or _kept_or_new(budget, kept_ledger(frame, context), protected)
         if charged is not None:
             _check_part(engine, frame, charged, declaration)
@@ -188,10 +188,10 @@ def declare(
     _DECLARING.hold(keep)
 
 
-def facts_of(schema: object, given: Mapping[str, Any]) -> Declaration:
+def facts_of(schema: object, facts: Mapping[str, Any]) -> Declaration:
     """Read what is declared about any frame, by a schema and by keywords of `declare`."""
-    privacy_unit = _read_unit(given["privacy_unit"])
-    caps = Caps(given["max_rows"], given["max_groups"], given["max_rows_per_group"])
+    privacy_unit = _read_unit(facts["privacy_unit"])
+    caps = Caps(facts["max_rows"], facts["max_groups"], facts["max_rows_per_group"])
     unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
     if schema is not None and caps.rows is None and from_pandera.has_unique(schema, unit):
         caps = replace(caps, rows=1)
@@ -199,14 +199,14 @@ def facts_of(schema: object, given: Mapping[str, Any]) -> Declaration:
         columns={} if schema is None else from_pandera.facts(schema),
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, caps),
-        neighboring=check_neighboring(given["neighboring"]),
-        name=check_text("name", given["name"]),
+        neighboring=check_neighboring(facts["neighboring"]),
+        name=check_text("name", facts["name"]),
         unused=() if schema is None else from_pandera.unused(schema),
     ).with_facts(
-        bounds=given["bounds"],
-        keys=given["keys"],
-        missing=given["missing"],
-        types=given.get("types"),
+        bounds=facts["bounds"],
+        keys=facts["keys"],
+        missing=facts["missing"],
+        types=facts.get("types"),
     )
 
 
@@ -219,39 +219,39 @@ def check_schema(schema: object, *, validate: bool, confirmed_public: bool) -> N
         If it has the form of an inferred one, or would change rows that it validates.
     """
     if not confirmed_public and from_pandera.looks_inferred(schema):
-        why = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
-        way = "write down what values can be. If they are public, give confirmed_public=True."
-        raise DeclarationError(f"{why} {way}", parameter="schema")
+        reason = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
+        remedy = "write down what values can be. If they are public, give confirmed_public=True."
+        raise DeclarationError(f"{reason} {remedy}", parameter="schema")
     changes = from_pandera.changes_rows(schema)
     if validate and changes:
-        why = f"validate=True needs a schema that changes no row, and this one has {changes}:"
-        way = "validate first, clean = schema.validate(frame), and declare what comes out."
-        raise DeclarationError(f"{why} {way}", parameter="validate", value=True)
+        reason = f"validate=True needs a schema that changes no row, and this one has {changes}:"
+        remedy = "validate first, clean = schema.validate(frame), and declare what comes out."
+        raise DeclarationError(f"{reason} {remedy}", parameter="validate", value=True)
 
 
-def _read_unit(given: object) -> tuple[Hashable, ...] | EachRow | None:
+def _read_unit(privacy_unit: object) -> tuple[Hashable, ...] | EachRow | None:
     """Read the label of a column, or a list of them."""
-    if given is None or isinstance(given, EachRow):
-        return given
-    columns = tuple(given) if isinstance(given, list) else (given,)
+    if privacy_unit is None or isinstance(privacy_unit, EachRow):
+        return privacy_unit
+    columns = tuple(privacy_unit) if isinstance(privacy_unit, list) else (privacy_unit,)
     if not columns or not all(map(is_label, columns)):
         rule = "must be the label of a column, or a list of labels"
-        raise DeclarationError.about("privacy_unit", rule, given)
+        raise DeclarationError.about("privacy_unit", rule, privacy_unit)
     if len(set(columns)) < len(columns):
-        raise DeclarationError.about("privacy_unit", "must not name a column twice", given)
+        raise DeclarationError.about("privacy_unit", "must not name a column twice", privacy_unit)
     return columns
 
 
 def _caps(privacy_unit: tuple[Hashable, ...] | EachRow | None, caps: Caps) -> Caps:
     if not isinstance(privacy_unit, tuple) and caps != Caps():
-        why = "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared"
-        way = "name its column with privacy_unit=."
-        given = next(f"max_{name}" for name, cap in asdict(caps).items() if cap)
-        raise DeclarationError(f"{why}: {way}", parameter=given)
+        wrong = "max_rows, max_groups and max_rows_per_group cap a privacy unit"
+        remedy = "name its column with privacy_unit=."
+        parameter = next(f"max_{name}" for name, cap in asdict(caps).items() if cap)
+        raise DeclarationError(f"{wrong}, and none is declared: {remedy}", parameter=parameter)
     if isinstance(privacy_unit, tuple) and caps.rows is None and caps.rows_per_group is None:
-        way = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
+        remedy = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
         rule = "needs a cap on its rows"
-        raise DeclarationError.about("privacy_unit", rule, given_unit(privacy_unit), way)
+        raise DeclarationError.about("privacy_unit", rule, given_unit(privacy_unit), remedy)
     return caps
 
 
@@ -266,8 +266,8 @@ def _check_ledger(budget: Budget | None, ledger: object) -> None:
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
     if budget is not None and ledger is not None:
-        why = "an open ledger has a budget of its own: leave budget= out, or name the file in"
-        raise DeclarationError(f"{why} ledger=.", parameter="budget", value=budget)
+        reason = "an open ledger has a budget of its own: leave budget= out, or name the file in"
+        raise DeclarationError(f"{reason} ledger=.", parameter="budget", value=budget)
 
 
 def _check_part(engine: Engine, frame: Frame, ledger: Ledger, declaration: Declaration) -> None:
@@ -278,10 +278,11 @@ def _check_part(engine: Engine, frame: Frame, ledger: Ledger, declaration: Decla
     if units and column not in units:
         rule = f"has a budget for every {column}, and one unit may be in several"
         shown = f"privacy_unit={[*units, column]!r}"
-        why = f"the ledger {rule}. Declare {shown}, which protects one unit in one {column}; or"
-        raise DeclarationError(
-            f"{why} use a ledger without part=.", parameter="privacy_unit", value=given_unit(units)
+        remedy = (
+            f"Declare {shown}, which protects one unit in one {column}; or use a ledger without"
         )
+        message = f"the ledger {rule}. {remedy} part=."
+        raise DeclarationError(message, parameter="privacy_unit", value=given_unit(units))
     engine.check(frame, {column: "part"})
 
 
@@ -294,9 +295,9 @@ def _kept_or_new(
     if ledger is None:
         return None
     if budget is not None and budget != ledger.budget:
-        why = f"this frame has a ledger of {ledger.budget} already, got budget={budget}."
-        way = "To start anew on purpose, pass ledger=dpf.Ledger(budget=...): both budgets add up."
-        raise DeclarationError(f"{why} {way}", parameter="budget", value=budget)
+        reason = f"this frame has a ledger of {ledger.budget} already, got budget={budget}."
+        remedy = "To start anew, pass ledger=dpf.Ledger(budget=...): both budgets add up."
+        raise DeclarationError(f"{reason} {remedy}", parameter="budget", value=budget)
     ledger.protect(protected)
     return ledger
 
@@ -379,12 +380,12 @@ def _declaring(
     @functools.wraps(function)
     def declaring(*args: P.args, **keywords: P.kwargs) -> R:
         if argument is None:
-            made = function(*args, **keywords)
-            declared(made)
-            return made
-        given = signature.bind(*args, **keywords)
-        given.apply_defaults()
-        declared(given.arguments[argument])
+            frame = function(*args, **keywords)
+            declared(frame)
+            return frame
+        bound = signature.bind(*args, **keywords)
+        bound.apply_defaults()
+        declared(bound.arguments[argument])
         return function(*args, **keywords)
 
     return declaring

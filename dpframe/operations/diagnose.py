@@ -37,9 +37,8 @@ from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
 from dpframe.public import public_call
 from dpframe.queries import of_columns
-from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
-from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.searches import BoundSearch, CapSearch, Discovery
 from dpframe.queries.tasks import Axis, Cells
 
 _Result = TypeVar("_Result")
@@ -109,23 +108,23 @@ def diagnose(
     if not isinstance(groups, bool):
         raise QueryError.about("groups", "must be True or False", groups)
     if groups and (queries is None or isinstance(queries, Search)):
-        why = "groups=True needs a query that says which:"
-        way = ".dp.diagnose(dpf.count(by=...), groups=True)."
-        raise QueryError(f"{why} {way}", parameter="query")
+        reason = "groups=True needs a query that says which:"
+        remedy = ".dp.diagnose(dpf.count(by=...), groups=True)."
+        raise QueryError(f"{reason} {remedy}", parameter="query")
     context = at_the_door(looking=True)
     engine = engine_for(frame)
     types = engine.manifest(frame).types
     declaration = declaration_of(frame, context).in_part(part).with_truths(types)
-    asked: Any = None if queries is None else in_part(declaration, queries)
-    looks = _looks(frame, declaration, asked, groups=groups)
+    query: Any = None if queries is None else in_part(declaration, queries)
+    looks = _looks(frame, declaration, query, groups=groups)
     labels = list(dict.fromkeys(label for look in looks.values() for label in look.columns))
     engine.check(frame, labels)
     manifest = engine.manifest(frame)  # files were listed again
     for name, look in looks.items():
         for claims, axes in look.claims:
             check_matches(manifest, declaration, {name: claims}, {name: axes})
-    found = _read(engine, frame, labels, looks, context)
-    return found if isinstance(queries, Mapping) else found[SINGLE]
+    shown = _read(engine, frame, labels, looks, context)
+    return shown if isinstance(queries, Mapping) else shown[SINGLE]
 
 
 @frozen
@@ -138,37 +137,37 @@ class _Look:
 
 
 def _looks(
-    frame: Frame, declaration: Declaration, asked: Any, *, groups: bool
+    frame: Frame, declaration: Declaration, request: Any, *, groups: bool
 ) -> Mapping[Hashable, _Look]:
     """Say what to read for each query, from public facts alone."""
-    match asked:
+    match request:
         case None:
             return {SINGLE: _everything(frame, declaration)}
         case Discovery():
-            engine_for(frame).check(frame, asked.labels)
-            return {SINGLE: _labels(asked, declaration)}
+            engine_for(frame).check(frame, request.labels)
+            return {SINGLE: _labels(request, declaration)}
         case CapSearch() | BoundSearch():
             engine = engine_for(frame)
-            engine.check(frame, asked.labels)
-            check_matches(engine.manifest(frame), declaration, {SINGLE: asked}, {})
-            asked = query_of_search(declaration, asked)
-    _, queries = check_queries(frame, asked)
+            engine.check(frame, request.labels)
+            check_matches(engine.manifest(frame), declaration, {SINGLE: request}, {})
+            request = query_of_search(declaration, request)
+    _, queries = check_queries(frame, request)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
     return {name: _of_table(table, declaration, groups) for name, table in tables.items()}
 
 
 def _of_table(table: Table, declaration: Declaration, groups: bool) -> _Look:
     def make(rows: pd.DataFrame, context: Context) -> Any:
-        found = _follow_rows(rows, table, context)
+        trace = _follow_rows(rows, table, context)
         if groups:
-            return _by_group(found, table)
-        return _as_frame(lines_of_table(found, table, declaration))
+            return _by_group(trace, table)
+        return _as_frame(lines_of_table(trace, table, declaration))
 
     return _Look(table.columns, make, [(table.query, table.groups.axes)])
 
 
-def _labels(wanted: Discovery, declaration: Declaration) -> _Look:
-    task = label_task(declaration, wanted)
+def _labels(search: Discovery, declaration: Declaration) -> _Look:
+    task = label_task(declaration, search)
     beyond = {
         "max_groups": f"beyond max_groups={task.most}",
         "further rows": "further rows of a unit with its label",
@@ -176,22 +175,22 @@ def _labels(wanted: Discovery, declaration: Declaration) -> _Look:
     words = Words(task.unit, task.where, beyond)
 
     def make(rows: pd.DataFrame, context: Context) -> Diagnosis:
-        found = LabelTrace(rows, task, context)
-        return _as_frame(lines_of_rows(found, words, f"labels: {found.labels:,}"))
+        trace = LabelTrace(rows, task, context)
+        return _as_frame(lines_of_rows(trace, words, f"labels: {trace.labels:,}"))
 
-    return _Look(tuple(dict.fromkeys(task.columns)), make, [(wanted, ())])
+    return _Look(tuple(dict.fromkeys(task.columns)), make, [(search, ())])
 
 
 def _everything(frame: Frame, declaration: Declaration) -> _Look:
     """Show what is declared, each grouping column by itself."""
-    there = engine_for(frame).columns(frame)
-    labels = [label for label in declaration.columns if label in there]
+    columns_held = engine_for(frame).columns(frame)
+    labels = [label for label in declaration.columns if label in columns_held]
     keyed = [label for label in labels if declaration.column(label).keys is not None]
     bounded = [label for label in labels if declaration.column(label).bounds is not None]
 
     def table(query: Query) -> Table:
-        asked: Any = in_part(declaration, query)
-        return table_of(asked, declaration)
+        asked_of: Any = in_part(declaration, query)
+        return table_of(asked_of, declaration)
 
     tables = {f"rows by {label}": table(of_columns.count([label])) for label in keyed}
     tables = tables or {"rows": table(of_columns.count())}
@@ -200,11 +199,11 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
     def make(rows: pd.DataFrame, context: Context) -> Diagnosis:
         lines: list[Line] = []
         for part, table in tables.items():
-            own = lines_of_chain(_follow_rows(rows, table, context), table, declaration)
-            lines += [replace(line, part=part) for line in own]
+            chain = lines_of_chain(_follow_rows(rows, table, context), table, declaration)
+            lines += [replace(line, part=part) for line in chain]
         for table in sums:  # caps differ with the groups
-            found, (out,) = _follow_rows(rows, table, context), table.outputs
-            lines += lines_of_output(found, out, declaration, found.grouped)
+            trace, (out,) = _follow_rows(rows, table, context), table.outputs
+            lines += lines_of_output(trace, out, declaration, trace.grouped)
         return _as_frame(lines)
 
     looked = [*tables.values(), *sums]
@@ -226,11 +225,11 @@ def _read(
         with np.errstate(all="ignore"):
             rows = engine.gather(frame, labels)
             unread = rows.attrs.pop(UNREAD, "")
-            made = {name: look.make(rows, context) for name, look in looks.items()}
-        for found in made.values():
-            if unread and isinstance(found, Diagnosis) and "hint" in found:
-                found.loc[found.index[:1], "hint"] = unread
-        return made
+            shown = {name: look.make(rows, context) for name, look in looks.items()}
+        for diagnosis in shown.values():
+            if unread and isinstance(diagnosis, Diagnosis) and "hint" in diagnosis:
+                diagnosis.loc[diagnosis.index[:1], "hint"] = unread
+        return shown
 
     try:
         return quietly()
@@ -243,9 +242,9 @@ def _read(
         memory = issubclass(type(error), MemoryError)
     # outside of the handler, the new error has no context
     reason = "there was too little memory" if memory else "the frame could not be read"
-    why = f"diagnose failed: {reason}. The cause is not shown, because it may quote private values:"
-    way = "read the frame by itself to see it. Nothing was charged."
-    raise DPFrameError(f"{why} {way}")
+    rule = "The cause is not shown, because it may quote private values:"
+    remedy = "read the frame by itself to see it. Nothing was charged."
+    raise DPFrameError(f"diagnose failed: {reason}. {rule} {remedy}")
 
 
 def _follow_rows(rows: pd.DataFrame, table: Table, context: Context) -> RowTrace:
@@ -266,23 +265,23 @@ def _as_frame(lines: Iterable[Line]) -> Diagnosis:
     return Diagnosis.of(pd.DataFrame(columns, index=index))
 
 
-def _by_group(found: RowTrace, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:
+def _by_group(trace: RowTrace, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:
     """One row per declared group; of margins, by columns."""
     if not table.query.margins:
-        return _groups(found, table.query, table.cells)
+        return _groups(trace, table.query, table.cells)
     return {
-        columns: _groups(found, part, table.cells.by_columns(columns))
+        columns: _groups(trace, part, table.cells.by_columns(columns))
         for columns, part in table.query.margins.items()
     }
 
 
-def _groups(found: RowTrace, query: Query, cells: Cells) -> Diagnosis:
-    there, counted = rows_there(found, query, cells), found.rows_by_cell(found.kept, cells)
+def _groups(trace: RowTrace, query: Query, cells: Cells) -> Diagnosis:
+    rows, counted = rows_there(trace, query, cells), trace.rows_by_cell(trace.kept, cells)
     columns = {
-        "rows": found.rows_by_cell(found.grouped, cells),
-        "units": found.units_by_cell(found.grouped, cells),
+        "rows": trace.rows_by_cell(trace.grouped, cells),
+        "units": trace.units_by_cell(trace.grouped, cells),
         "counted": counted,
-        "lost": there - counted,
-        "share_lost": share_of(there - counted, there),
+        "lost": rows - counted,
+        "share_lost": share_of(rows - counted, rows),
     }
     return Diagnosis.of(pd.DataFrame(columns, index=cells.index))

@@ -47,7 +47,7 @@ from dpframe.privacy.threshold import (
     threshold_of,
 )
 from dpframe.provenance import mark_found
-from dpframe.queries.discovery import Discovery
+from dpframe.queries.searches import Discovery
 from dpframe.queries.tasks import LabelAxis, LabelTask
 from dpframe.statistics.form import ROWS
 from dpframe.strategies import MECHANISMS
@@ -134,8 +134,8 @@ class Labels(Operation):
         """Find the worst unit of each round."""
         check_rows(self.declaration, self.tasks)
         rounds = [
-            LabelRound(one.law, one.scale, one.least, self._weights(one))
-            for one in self.threshold.rounds
+            LabelRound(part.law, part.scale, part.least, self._weights(part))
+            for part in self.threshold.rounds
         ]
         neighboring, spend = self.declaration.neighboring, self.spend
         if spend.delta is not None and self.wanted.counts:
@@ -153,22 +153,22 @@ class Labels(Operation):
         counted = self.engine.labels(frame, self.task, context)
         if self.wanted.counts:
             return replace(counted, units=counted.units * self.threshold.weights[0])
-        return Rounds(counted, lambda found: self._left(frame, found, context))
+        return Rounds(counted, lambda earlier: self._left(frame, earlier, context))
 
-    def _left(self, frame: Frame, found: LabelCounts, context: Context) -> LabelCounts:
+    def _left(self, frame: Frame, earlier: LabelCounts, context: Context) -> LabelCounts:
         """Count the weights of labels that were not found yet."""
-        return self.engine.labels(frame, replace(self.task, without=found.labels), context)
+        return self.engine.labels(frame, replace(self.task, without=earlier.labels), context)
 
     def draw(self, exact: LabelCounts | Rounds, context: Context) -> LabelCounts:
         """Draw noise for all labels, and keep those that reach the threshold."""
         if isinstance(exact, LabelCounts):
             return _publish_labels(exact, self.threshold, context)
         first, *others = self.threshold.rounds
-        found = _in_round(_publish_labels(exact.first, first, context), 1)
+        labels = _in_round(_publish_labels(exact.first, first, context), 1)
         for number, threshold in enumerate(others, 2):
-            published = _publish_labels(exact.others(found), threshold, context)
-            found += _in_round(published, number)
-        return found
+            published = _publish_labels(exact.others(labels), threshold, context)
+            labels += _in_round(published, number)
+        return labels
 
     def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificate but for the number of labels and the ledger."""
@@ -219,8 +219,8 @@ class Labels(Operation):
             self.mechanism,
             title,
             law,
-            scales=tuple(one.scale for one in threshold.rounds),
-            thresholds=tuple(one.least for one in threshold.rounds),
+            scales=tuple(part.scale for part in threshold.rounds),
+            thresholds=tuple(part.least for part in threshold.rounds),
             parts=tuple(map(float, ROUND_PARTS)),
             weights=threshold.weights,
             dtypes=dtypes,
@@ -250,7 +250,7 @@ class Labels(Operation):
 
 
 def plan_labels(
-    frame: Frame, declaration: Declaration, wanted: Discovery, spend: Spend, mechanism: str = "auto"
+    frame: Frame, declaration: Declaration, search: Discovery, spend: Spend, mechanism: str = "auto"
 ) -> Labels:
     """Check everything public about labels to be found, and plan it, without reading data.
 
@@ -258,7 +258,7 @@ def plan_labels(
     ----------
     frame, declaration
         A private frame, and what was declared about it.
-    wanted, spend
+    search, spend
         What is searched, and for how much.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
@@ -275,30 +275,31 @@ def plan_labels(
         If a unit has no cap on its labels.
     """
     engine = engine_for(frame)
-    engine.check(frame, wanted.labels)
+    engine.check(frame, search.labels)
     names = _candidates(mechanism)
-    task = label_task(declaration, wanted)
+    task = label_task(declaration, search)
     caps = Caps(groups=task.most, rows_per_group=1) if task.unit else ROW_CAPS
-    extra = _most_extra(declaration.ledger, wanted.extra_delta)
+    extra = _most_extra(declaration.ledger, search.extra_delta)
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
-    asked = declaration, wanted, spend, sparing or allowance
-    found, refused = [], []
+    arguments = declaration, search, spend, sparing or allowance
+    thresholds, refused = [], []
     for name in names:
         try:
-            threshold = _threshold(MECHANISMS[name].law, *asked, extra=extra)
+            threshold = _threshold(MECHANISMS[name].law, *arguments, extra=extra)
         except CalibrationError as error:  # the noise of another law may be narrow enough
             refused.append(error)
             continue
         if threshold is not None:
-            found.append((name, threshold))
-    if refused and not found:
+            thresholds.append((name, threshold))
+    if refused and not thresholds:
         raise refused[0]
-    if not found:
+    if not thresholds:
         rule = "epsilon and delta must both be > 0 to find labels"
-        why = f"{rule}: the one that the noise needs is 0. Give both;"
-        way = 'mechanism="laplace" needs an epsilon, "gaussian" a delta beside the threshold\'s.'
-        raise CalibrationError(f"{why} {way}", parameter=spend.kind, value=float(spend.amount))
+        reason = f"{rule}: the one that the noise needs is 0. Give both;"
+        remedy = 'mechanism="laplace" needs an epsilon, "gaussian" a delta beside the threshold\'s.'
+        amount = float(spend.amount)
+        raise CalibrationError(f"{reason} {remedy}", parameter=spend.kind, value=amount)
     plans = [
         Labels(
             declaration=declaration,
@@ -306,24 +307,24 @@ def plan_labels(
             mechanism=name,
             spend=spend,
             loss=threshold.loss,
-            words=wanted.words,
+            words=search.words,
             caps=(caps,),
             axes={},  # there are no groups yet
-            wanted=wanted,
-            task=task if wanted.counts else replace(task, weights=threshold.weights),
+            wanted=search,
+            task=task if search.counts else replace(task, weights=threshold.weights),
             threshold=threshold,
         )
-        for name, threshold in found
+        for name, threshold in thresholds
     ]
     best = min(that_fit(plans, declaration), key=lambda plan: plan.threshold.order)
     engine.check(frame, best.columns)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
-def label_task(declaration: Declaration, wanted: Discovery) -> LabelTask:
+def label_task(declaration: Declaration, search: Discovery) -> LabelTask:
     """Say what is looked for, and for how many labels a unit counts."""
-    most = _most_labels(declaration, wanted)
-    return LabelTask(wanted.axes, most, wanted.where, declaration.unit_columns)
+    most = _most_labels(declaration, search)
+    return LabelTask(search.axes, most, search.where, declaration.unit_columns)
 
 
 def _candidates(mechanism: str) -> list[str]:
@@ -335,56 +336,56 @@ def _candidates(mechanism: str) -> list[str]:
     raise CalibrationError.about("mechanism", rule, mechanism, "Each count has noise of its own.")
 
 
-def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
+def _most_labels(declaration: Declaration, search: Discovery) -> int:
     """Return for how many labels a unit counts."""
     if not declaration.unit_columns:
-        if wanted.max_groups not in (None, 1):
+        if search.max_groups not in (None, 1):
             rule = "is a cap on the labels of one privacy unit, and none is declared"
-            way = "A row has one label. Declare privacy_unit=, or leave it out."
-            raise DeclarationError.about("max_groups", rule, wanted.max_groups, way)
+            remedy = "A row has one label. Declare privacy_unit=, or leave it out."
+            raise DeclarationError.about("max_groups", rule, search.max_groups, remedy)
         return 1
-    most = wanted.most(declaration.caps)
+    most = search.most(declaration.caps)
     if most is None:
         rule = "max_groups must say for how many labels one privacy unit counts: without a cap,"
-        why = "all labels of one person could be published."
-        way = "Declare max_groups=, or give it in the call."
-        raise DeclarationError(f"{rule} {why} {way}", parameter="max_groups")
-    if most > MOST_LABELS and not wanted.counts:
+        reason = "all labels of one person could be published."
+        remedy = "Declare max_groups=, or give it in the call."
+        raise DeclarationError(f"{rule} {reason} {remedy}", parameter="max_groups")
+    if most > MOST_LABELS and not search.counts:
         rule = f"must be at most {MOST_LABELS:,} to find groups without counts"
         raise DeclarationError.about("max_groups", rule, most, "Give a smaller one in the call.")
     return most
 
 
-def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | None:
+def _most_extra(ledger: Ledger | None, extra: Fraction | None) -> Fraction | None:
     """Say which extra delta may be charged at most; `None` where nothing says so."""
     if ledger is None:
-        return asked
+        return extra
     left = ledger.glance().pots.spare_delta
     if left <= 0:
         raise _nothing_kept(ledger.budget)
-    if asked is not None and asked > left:
+    if extra is not None and extra > left:
         rule = f"must fit in what is left of the delta to find groups with, of {ledger.budget}"
-        way = f"Give at most discovery={below(left):.6g}."
-        raise BudgetExceededError.about("discovery", rule, float(asked), way)
-    return left if asked is None else asked
+        remedy = f"Give at most discovery={below(left):.6g}."
+        raise BudgetExceededError.about("discovery", rule, float(extra), remedy)
+    return left if extra is None else extra
 
 
 def _nothing_kept(budget: Budget) -> BudgetExceededError:
     if budget.discovery:
-        why = f"nothing is left of the delta to find groups with, of {budget}."
-        way = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
-        return BudgetExceededError(f"{why} {way}", parameter="discovery")
+        reason = f"nothing is left of the delta to find groups with, of {budget}."
+        remedy = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
+        return BudgetExceededError(f"{reason} {remedy}", parameter="discovery")
     delta = f"{budget.delta or 1e-6:g}"
     wrong = "finding labels needs an extra delta, and no part of delta is kept for such in"
     kept = f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10)"
-    way = f"Keep a tenth when it is declared, discovery=delta/10: {kept}."
-    return BudgetExceededError(f"{wrong} {budget}. {way}", parameter="discovery")
+    remedy = f"Keep a tenth when it is declared, discovery=delta/10: {kept}."
+    return BudgetExceededError(f"{wrong} {budget}. {remedy}", parameter="discovery")
 
 
 def _threshold(
     law: Law,
     declaration: Declaration,
-    wanted: Discovery,
+    search: Discovery,
     spend: Spend,
     allowance: Allowance,
     *,
@@ -394,9 +395,9 @@ def _threshold(
 
     The extra delta is the most that may be charged, `None` where nothing says so.
     """
-    neighboring, sets = declaration.neighboring, not wanted.counts
-    labels = _most_labels(declaration, wanted)
-    if spend.delta is not None and wanted.extra_delta is None:
+    neighboring, sets = declaration.neighboring, not search.counts
+    labels = _most_labels(declaration, search)
+    if spend.delta is not None and search.extra_delta is None:
         total = exact(spend.delta)
         if declaration.ledger is None and law.needs_delta and not sets and labels <= MOST_LABELS:
             return threshold_alone(law, spend.amount, total, labels, neighboring)
@@ -406,9 +407,9 @@ def _threshold(
         )
     if extra is None:
         ways = "delta= beside epsilon=, or discovery= beside mu= or rho=;"
-        way = f"{ways} or declare a budget with discovery=delta/10."
-        why = "With about that probability, a label is published that one unit alone has."
-        text = f"say how much delta finding labels may use: {way} {why}"
+        remedy = f"{ways} or declare a budget with discovery=delta/10."
+        reason = "With about that probability, a label is published that one unit alone has."
+        text = f"say how much delta finding labels may use: {remedy} {reason}"
         raise CalibrationError(text, parameter="delta")
     if spend.delta is not None:
         allowance = allowance_of(_rest(spend, spend.delta, extra), declaration)
@@ -431,27 +432,29 @@ def _sizes_found(threshold: LabelThreshold, labels: int) -> dict[str, int]:
     return {f"found_{q:.0%}"[:-1]: threshold.size_published(q, labels) for q in _CHANCES}
 
 
-def _publish_labels(found: LabelCounts, threshold: LabelThreshold, context: Context) -> LabelCounts:
+def _publish_labels(
+    counts: LabelCounts, threshold: LabelThreshold, context: Context
+) -> LabelCounts:
     """Draw noise for all labels, and keep those that reach the threshold."""
-    (noise,) = threshold.law.draw([threshold.scale], len(found.units), context)
-    noisy = np.add(found.units, noise, out=noise)
-    published = LabelCounts(found.labels, noisy)
+    (noise,) = threshold.law.draw([threshold.scale], len(counts.units), context)
+    noisy = np.add(counts.units, noise, out=noise)
+    published = LabelCounts(counts.labels, noisy)
     return _of_rows(published, noisy >= threshold.least)
 
 
-def _of_rows(found: LabelCounts, rows: np.ndarray) -> LabelCounts:
+def _of_rows(counts: LabelCounts, rows: np.ndarray) -> LabelCounts:
     """Return some of the labels."""
-    return LabelCounts(tuple(column[rows] for column in found.labels), found.units[rows])
+    return LabelCounts(tuple(column[rows] for column in counts.labels), counts.units[rows])
 
 
-def _in_units(found: LabelCounts, parts: int) -> LabelCounts:
+def _in_units(counts: LabelCounts, parts: int) -> LabelCounts:
     """Round numbers in an odd number of parts of a unit to whole units."""
-    return LabelCounts(found.labels, (found.units + parts // 2) // parts)
+    return LabelCounts(counts.labels, (counts.units + parts // 2) // parts)
 
 
-def _in_round(found: LabelCounts, number: int) -> LabelCounts:
+def _in_round(counts: LabelCounts, number: int) -> LabelCounts:
     """Say in which round labels were found, in place of their weights."""
-    return LabelCounts(found.labels, np.full(len(found.units), number, np.int64))
+    return LabelCounts(counts.labels, np.full(len(counts.units), number, np.int64))
 
 
 def _certify_labels(

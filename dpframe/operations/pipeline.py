@@ -160,10 +160,10 @@ class Operation(ABC):
             return {"mu": mu_of_loss(loss), "epsilon": None, "delta": None}
         # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
         # above it
-        asked = self.spend.kind == "epsilon"
-        given = float(self.spend.amount) if asked else math.inf
-        whole = asked and self.spends_all
-        epsilon = given if whole else min(given, epsilon_of_loss(delta, loss))
+        by_epsilon = self.spend.kind == "epsilon"
+        most = float(self.spend.amount) if by_epsilon else math.inf
+        exact_epsilon = by_epsilon and self.spends_all
+        epsilon = most if exact_epsilon else min(most, epsilon_of_loss(delta, loss))
         noise = {"mu": mu_of_loss(loss), "epsilon": epsilon, "delta": delta}
         apart = loss.delta and self.spend.delta is None
         return noise | self._with_extra(delta) if apart else noise
@@ -247,9 +247,9 @@ def make_release(frame: Frame, operation: Operation, entry: Entry, context: Cont
     if ledger is not None:
         done = "begun again, charged before" if ledger.begins_again else "charged"
         _log(entry, lambda loss: (f"{done} {loss}", f"left: {ledger.last_status().left}"))
-    made = after_charge(make)
+    released = after_charge(make)
     _log(entry, lambda loss: ("released", f"cost: {loss}"))
-    return made
+    return released
 
 
 def _check_files(frame: Frame, operation: Operation) -> None:
@@ -257,8 +257,8 @@ def _check_files(frame: Frame, operation: Operation) -> None:
     engine = operation.engine
     engine.check(frame, operation.columns)
     if engine.manifest(frame).files != operation.files:
-        why = "the files of this frame are others than when the release was planned:"
-        raise DeclarationError(f"{why} nothing was charged. Ask again.", parameter="frame")
+        reason = "the files of this frame are others than when the release was planned:"
+        raise DeclarationError(f"{reason} nothing was charged. Ask again.", parameter="frame")
 
 
 _LOGGER = logging.getLogger("dpframe")
@@ -296,9 +296,9 @@ def after_charge(measure: Callable[[], Made]) -> Made:
     if paused:
         raise RunPausedError(paused) from None
     wrong = f"the release failed after its amount was charged, and nothing was released: {reason}."
-    why = "The amount stays charged. The cause is not shown, because it may quote private values:"
-    way = "read the frame by itself to see it, fix it, and release again."
-    raise ReleaseError(f"{wrong} {why} {way}") from None
+    rule = "The amount stays charged. The cause is not shown, because it may quote private values:"
+    remedy = "read the frame by itself to see it, fix it, and release again."
+    raise ReleaseError(f"{wrong} {rule} {remedy}") from None
 
 
 def _reason(error: BaseException) -> str:
@@ -320,9 +320,9 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     if (check_release_name(name), check_note(note)) == (None, None):
         return
     if ledger is None:
-        why = "name= and note= are kept in a ledger, and no budget is declared for this frame."
-        way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
-        raise DeclarationError(f"{why} {way}", parameter="note" if name is None else "name")
+        reason = "name= and note= are kept in a ledger, and no budget is declared for this frame."
+        remedy = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+        raise DeclarationError(f"{reason} {remedy}", parameter="note" if name is None else "name")
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
@@ -333,7 +333,7 @@ def entry_of(
     declaration = operation.declaration
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
-    made = Entry(
+    entry = Entry(
         context.new_id(),
         context.now().isoformat(timespec="seconds"),
         operation.words,
@@ -350,7 +350,7 @@ def entry_of(
         plan=None if ledger is None else ledger.plan,
         source=operation.source,
     )
-    return made if ledger is None else ledger.as_charged(made)
+    return entry if ledger is None else ledger.as_charged(entry)
 
 
 def user_name() -> str | None:
@@ -365,7 +365,7 @@ def ledger_of(ledger: Ledger, entry: Entry) -> LedgerPart:
     """Say what a charge took of the budget, right after it."""
     # without a look at a file: nothing may fail between charge and release
     part, used = ledger.last_status().part_and_used(entry)
-    own = ledger.budget
-    budget = BudgetPart(own.epsilon, own.delta, own.discovery)
+    total = ledger.budget
+    budget = BudgetPart(total.epsilon, total.delta, total.discovery)
     of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"
     return LedgerPart(ledger.ledger_id, budget, part, used, entry.share is not None, of_part)

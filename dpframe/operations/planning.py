@@ -1,10 +1,10 @@
 """A release at once, or one that is planned and shown before anything is spent, then made so."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, overload
 
-import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
@@ -26,15 +26,14 @@ from dpframe.options import NO_AIM, Aim, Mechanisms, Usefulness, Within
 from dpframe.plan.designs import candidates
 from dpframe.plan.joining import Joining
 from dpframe.plan.laws import best_mixture
-from dpframe.plan.plan import Plan
+from dpframe.plan.plan import Plan, log_ratios
 from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
 from dpframe.public import public_call
 from dpframe.queries.binned import Quantile
-from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
-from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.searches import BoundSearch, CapSearch, Discovery
 from dpframe.queries.where import Condition
 from dpframe.strategies import MechanismName
 
@@ -143,8 +142,10 @@ class ReleasePlan:
         context = at_the_door()
         again = plan_asked(self._frame, self._asked, context, name, note)
         if again._declared is not self._declared or not again._is_like(self):
-            why = "the declaration, or what is left of the budget, has changed since it was made."
-            raise DeclarationError(f"this plan is not what it would be now: {why} Plan again.")
+            reason = (
+                "the declaration, or what is left of the budget, has changed since it was made."
+            )
+            raise DeclarationError(f"this plan is not what it would be now: {reason} Plan again.")
         return again.make(context, name, note)
 
     def make(self, context: Context, name: str | None, note: str | None) -> Any:
@@ -158,7 +159,8 @@ class ReleasePlan:
     def _is_like(self, other: "ReleasePlan") -> bool:
         """Whether it promises the same: what is left afterwards may differ."""
         left = ["fits", "remaining_epsilon", "remaining_mu"]
-        mine, theirs = (one.table.drop(columns=left, errors="ignore") for one in (self, other))
+        mine = self.table.drop(columns=left, errors="ignore")
+        theirs = other.table.drop(columns=left, errors="ignore")
         return self._operation.loss == other._operation.loss and mine.equals(theirs)
 
     def __repr__(self) -> str:
@@ -166,29 +168,29 @@ class ReleasePlan:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str | None:
-        made: str | None = self.table._repr_html_()  # type: ignore[operator]
-        return made
+        html: str | None = self.table._repr_html_()  # type: ignore[operator]
+        return html
 
 
 def plan_asked(
     frame: Frame,
-    asked: PlanRequest,
+    request: PlanRequest,
     context: Context,
     name: str | None = None,
     note: str | None = None,
 ) -> ReleasePlan:
     """Check everything that is asked, and plan it."""
     declaration = declaration_of(frame, context).within(context)
-    declaration = declaration.with_unit(asked.privacy_unit).in_part(asked.part)
-    queries = in_part(declaration, asked.queries)
+    declaration = declaration.with_unit(request.privacy_unit).in_part(request.part)
+    queries = in_part(declaration, request.queries)
     check_recorded(declaration.ledger, name, note)
-    apart = asked.denoise is not None
+    apart = request.denoise is not None
     operation = plan_operation(
-        frame, declaration, queries, asked.spend, asked.mechanism, aim=asked.aim, apart=apart
+        frame, declaration, queries, request.spend, request.mechanism, aim=request.aim, apart=apart
     )
-    if apart or asked.graph is not None:
-        operation = operation.denoised(asked.denoise, asked.graph)
-    return ReleasePlan(frame, asked, kept_declaration(frame), operation)
+    if apart or request.graph is not None:
+        operation = operation.denoised(request.denoise, request.graph)
+    return ReleasePlan(frame, request, kept_declaration(frame), operation)
 
 
 @public_call
@@ -205,23 +207,23 @@ def plan(
     declaration_of(frame, context)  # a frame that is not private is refused first
     aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
-    planned = plan_asked(frame, asked, context)
+    request = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
+    planned = plan_asked(frame, request, context)
     check_charge(planned._operation, planned._operation.loss)
     return planned
 
 
 def _advice(planned: ReleasePlan) -> Iterable[str]:
     """Yield what would make errors smaller."""
-    asked, declaration = planned._asked, planned._operation.declaration
+    request, declaration = planned._asked, planned._operation.declaration
     if not isinstance(planned._operation, PlannedTables):
         return
-    caps, spend = declaration.caps, asked.spend
+    caps, spend = declaration.caps, request.spend
     changes: list[tuple[str, Declaration, Spend]] = []
     if declaration.unit_columns and caps.rows_per_group is None and caps.rows != 1:
         once = replace(declaration, caps=replace(caps, rows_per_group=1))
-        what = "max_rows_per_group=1 (further rows of a unit in a group are left out)"
-        changes.append((what, once, spend))
+        words = "max_rows_per_group=1 (further rows of a unit in a group are left out)"
+        changes.append((words, once, spend))
     if caps.rows is not None and caps.rows > 2:  # noqa: PLR2004
         half = caps.rows // 2
         fewer = replace(declaration, caps=replace(caps, rows=half))
@@ -229,44 +231,41 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
     if spend.kind != "share":
         twice = replace(spend, amount=2 * spend.amount)
         changes.append((f"{spend.kind}={float(twice.amount):g}", declaration, twice))
-    for what, changed, amount in changes:
+    for words, changed, amount in changes:
         try:
             other = plan_operation(
-                planned._frame, changed, asked.queries, amount, asked.mechanism,
-                aim=replace(asked.aim, within=None),
+                planned._frame, changed, request.queries, amount, request.mechanism,
+                aim=replace(request.aim, within=None),
             )  # fmt: skip
         except DPFrameError:
             continue
-        ratio = _mean_ratio(other.outlook_table(), planned.table)
+        assert isinstance(other, PlannedTables)  # noqa: S101  # as before
+        logs = log_ratios(other.plan, planned._operation.plan).values()
+        ratio = math.exp(math.fsum(logs) / max(len(logs), 1))
         if ratio < _WORTH_TELLING:
-            yield f"{ratio:.2f} of the error with {what}"
-    if isinstance(asked.queries, Mapping) and asked.mechanism == "auto" and not asked.aim.within:
+            yield f"{ratio:.2f} of the error with {words}"
+    if (
+        isinstance(request.queries, Mapping)
+        and request.mechanism == "auto"
+        and not request.aim.within
+    ):
         yield from _advice_on_laws(planned, planned._operation.plan)
 
 
 def _advice_on_laws(planned: ReleasePlan, plan: Plan) -> Iterable[str]:
     """Yield which mechanisms of two laws in one charge would make errors smaller in all."""
-    asked, declaration = planned._asked, planned._operation.declaration
-    _, queries = check_queries(planned._frame, in_part(declaration, asked.queries))
-    joining = Joining.of(declaration, queries, apart=asked.denoise is not None)
-    mixture = best_mixture(joining, asked.spend, plan)
-    if mixture is not None and mixture.ratio <= _WORTH_TWO_LAWS:
-        most = f"at most {mixture.largest:.2f} for a query"
-        yield f"{mixture.ratio:.2f} of the error ({most}) with mechanism={mixture.mechanisms}"
+    request, declaration = planned._asked, planned._operation.declaration
+    _, queries = check_queries(planned._frame, in_part(declaration, request.queries))
+    joining = Joining.of(declaration, queries, apart=request.denoise is not None)
+    ratio, largest, mechanisms = best_mixture(joining, request.spend, plan)
+    if ratio <= _WORTH_TWO_LAWS:
+        most = f"at most {largest:.2f} for a query"
+        yield f"{ratio:.2f} of the error ({most}) with mechanism={mechanisms}"
 
 
-def _mean_ratio(table: pd.DataFrame, other: pd.DataFrame) -> float:
-    """Return the geometric mean of ratios of errors, of columns that both laws measure."""
-    errors, others = table["std_error"].align(other["std_error"], join="inner")
-    with np.errstate(all="ignore"):
-        logs = np.log(errors.to_numpy(float) / others.to_numpy(float))
-    finite = logs[np.isfinite(logs)]
-    return float(np.exp(finite.mean())) if finite.size else 1.0
-
-
-def has_noise(asked: Request, mechanism: Mechanisms) -> bool:
+def has_noise(request: Request, mechanism: Mechanisms) -> bool:
     """Whether what is asked are outputs of queries, with noise of which errors are known."""
-    match asked:
+    match request:
         case Search():
             return False
         case Quantile():
@@ -278,7 +277,7 @@ def has_noise(asked: Request, mechanism: Mechanisms) -> bool:
 def plan_operation(
     frame: Frame,
     declaration: Declaration,
-    asked: Request,
+    request: Request,
     spend: Spend,
     mechanism: Mechanisms,
     *,
@@ -289,82 +288,86 @@ def plan_operation(
 
     Errors of cells are independent where tables are to be measured apart, to be denoised.
     """
-    if (aim.within, aim.rows) != (None, None) and not has_noise(asked, mechanism):
+    if (aim.within, aim.rows) != (None, None) and not has_noise(request, mechanism):
         raise CalibrationError(
             "within= and rows= are for errors of noise in tables of queries, not for what is "
             "selected or looked for: plan an amount, epsilon=..., and see what it says, "
             "rank_error_95 of a quantile for instance.",
             parameter="rows" if aim.within is None else "within",
         )
-    known = _read_mechanism(mechanism, asked)
-    if not is_one_of(known, (SELECT,)):
-        _refuse_candidates(asked)
+    mechanisms = _read_mechanism(mechanism, request)
+    if not is_one_of(mechanisms, (SELECT,)):
+        _refuse_candidates(request)
     manifest = engine_for(frame).manifest(frame)
     declaration = declaration.with_truths(manifest.types)
     operation: Operation
-    match asked:
+    match request:
         case Discovery():
-            operation = plan_labels(frame, declaration, asked, spend, known)
+            operation = plan_labels(frame, declaration, request, spend, mechanisms)
         case CapSearch() | BoundSearch():
-            operation = plan_suggestion(frame, declaration, asked, spend, known)
-        case Quantile() if known == SELECT:
-            operation = plan_quantiles(frame, declaration, asked, spend)
+            operation = plan_suggestion(frame, declaration, request, spend, mechanisms)
+        case Quantile() if mechanisms == SELECT:
+            operation = plan_quantiles(frame, declaration, request, spend)
         case Query(counts_units=True, by=()):
-            operation = plan_tables(frame, declaration, asked, spend, known, aim=aim, look=True)
+            operation = plan_tables(
+                frame, declaration, request, spend, mechanisms, aim=aim, look=True
+            )
         case _:
-            operation = plan_tables(frame, declaration, asked, spend, known, aim=aim, apart=apart)
-    named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
+            operation = plan_tables(
+                frame, declaration, request, spend, mechanisms, aim=aim, apart=apart
+            )
+    named = request if isinstance(request, Mapping) else {SINGLE: request}
     if manifest.files is not None:  # which are listed again while a release is planned
         manifest = operation.engine.manifest(frame)
     source = check_matches(manifest, declaration, named, operation.axes)
     return replace(operation, source=source, files=manifest.files)
 
 
-def _read_mechanism(mechanism: Any, asked: Any) -> Any:
+def _read_mechanism(mechanism: Any, request: Any) -> Any:
     """Check mechanisms that are named by query; where all are the same, it is the one."""
     if not isinstance(mechanism, Mapping):
         return mechanism
-    if not isinstance(asked, Mapping):
+    if not isinstance(request, Mapping):
         rule = "by query goes with a dict of queries, and one is asked"
-        way = 'Name its mechanism, "gaussian" for instance, or give a dict of queries.'
-        raise CalibrationError.about("mechanism", rule, mechanism, way)
-    if mechanism.keys() != asked.keys():
-        rule = f"must name one for each query, and the queries are {quote(list(asked))}"
+        remedy = 'Name its mechanism, "gaussian" for instance, or give a dict of queries.'
+        raise CalibrationError.about("mechanism", rule, mechanism, remedy)
+    if mechanism.keys() != request.keys():
+        rule = f"must name one for each query, and the queries are {quote(list(request))}"
         raise CalibrationError.about("mechanism", rule, mechanism)
     if any(len(candidates(name)) > 1 for name in mechanism.values()):
         rule = 'by query must name one for each, and "auto" chooses a law for all of them'
-        way = 'Name "laplace" or "gaussian", as the advice of a plan with "auto" does.'
-        raise CalibrationError.about("mechanism", rule, mechanism, way)
+        remedy = 'Name "laplace" or "gaussian", as the advice of a plan with "auto" does.'
+        raise CalibrationError.about("mechanism", rule, mechanism, remedy)
     same = {*mechanism.values()}
     return same.pop() if len(same) == 1 else dict(mechanism)
 
 
-def _refuse_candidates(asked: Request) -> None:
+def _refuse_candidates(request: Request) -> None:
     """Refuse values to select among where nothing is selected."""
-    queries: Iterable[object] = asked.values() if isinstance(asked, Mapping) else (asked,)
+    queries: Iterable[object] = request.values() if isinstance(request, Mapping) else (request,)
     if any(getattr(query, "candidates", None) is not None for query in queries):
-        why = 'candidates= are selected among: add mechanism="select".'
-        way = "Where quantiles are read off numbers of rows, give edges, bins=[...]."
-        raise QueryError(f"{why} {way}", parameter="candidates")
+        reason = 'candidates= are selected among: add mechanism="select".'
+        remedy = "Where quantiles are read off numbers of rows, give edges, bins=[...]."
+        raise QueryError(f"{reason} {remedy}", parameter="candidates")
 
 
-def in_part(declaration: Declaration, asked: Request) -> Request:
+def in_part(declaration: Declaration, request: Request) -> Request:
     """Ask of the rows of one part alone, where the call says which."""
     condition = declaration.part_condition
-    among: Request = asked if condition is None else _among(condition, asked)
+    among: Request = request if condition is None else _among(condition, request)
     return among
 
 
-def _among(condition: Condition, asked: Any) -> Any:
-    match asked:
+def _among(condition: Condition, request: Any) -> Any:
+    match request:
         case Mapping():
-            return {name: _among(condition, query) for name, query in asked.items()}
+            return {name: _among(condition, query) for name, query in request.items()}
         case Query() | Discovery():
-            return replace(asked, where=Condition.all_of(condition, asked.where))
+            return replace(request, where=Condition.all_of(condition, request.where))
         case CapSearch() | BoundSearch():
-            return replace(asked, query=_among(condition, asked.query))
+            return replace(request, query=_among(condition, request.query))
         case _:  # which is refused
-            return asked
+            return request
 
 
 @overload
@@ -460,5 +463,5 @@ def release(
     declaration_of(frame, context)  # a frame that is not private is refused first
     aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
-    return plan_asked(frame, asked, context, name, note).make(context, name, note)
+    request = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
+    return plan_asked(frame, request, context, name, note).make(context, name, note)

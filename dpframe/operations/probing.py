@@ -95,12 +95,13 @@ def measured_of(facts: ReadFacts, noisy: NoisyDesign) -> Measured:
     timed = {label for label, grid, _ in grids if grid.ticks and grid.ticks.points}
     few = facts.most is not None
     totals = [
-        _total(term, own, timed, few=few) for term, own in zip(facts.terms, compared, strict=True)
+        _total(term, clauses, timed, few=few)
+        for term, clauses in zip(facts.terms, compared, strict=True)
     ]
     return Measured(
         noisy.noise,
         tuple(totals),
-        _columns(grids, [comparison for own in compared for comparison in own]),
+        _columns(grids, [clause for clauses in compared for clause in clauses]),
         partial(_probe, facts),
         noisy.encode,
         facts.most,
@@ -183,7 +184,7 @@ def _comparison(leaf: where.Leaf) -> _Comparison:
             labels = [*where.names_in(left), *where.names_in(right)]
             plain = {type(left), type(right)} == {where.Name, where.Constant}
             constants = [*_constants(left), *_constants(right)]
-            texts = [one for one in constants if isinstance(one, str)]
+            texts = [constant for constant in constants if isinstance(constant, str)]
             if texts and operator != "==":
                 constants += ["", *(text + _SUCCESSOR for text in texts)]
             return _Comparison(labels, constants, plain=plain)
@@ -210,15 +211,15 @@ def _constants(value: where.Value) -> Iterator[float | str]:
 def _total(
     term: Term, compared: Sequence[_Comparison], timed: set[Hashable], *, few: bool
 ) -> ProbedTotal:
-    given: list[Hashable] = [] if term.where is None else [*term.where.columns]
-    given += [] if term.weights is None else [term.weights.column]
+    conditions: list[Hashable] = [] if term.where is None else [*term.where.columns]
+    conditions += [] if term.weights is None else [term.weights.column]
     values = tuple(label for label, _ in term.valued)
     # clocks decide on conditions, and instants on values: a day apart, in any time zone
-    clocks = any(timed.intersection(one.labels) and one.of_text for one in compared)
-    plain = not clocks and all(one.plain for one in compared)
-    known = plain and not term.multiplies
+    clocks = any(timed.intersection(clause.labels) and clause.of_text for clause in compared)
+    plain = not clocks and all(clause.plain for clause in compared)
+    is_exact = plain and not term.multiplies
     return ProbedTotal(
-        values, tuple(given), term.kind == "units", few and term.kind == "sum", known
+        values, tuple(conditions), term.kind == "units", few and term.kind == "sum", is_exact
     )
 
 
@@ -227,7 +228,7 @@ def _grids(facts: ReadFacts) -> Iterator[tuple[Hashable, Grid, bool]]:
     for label, grid in facts.valued:
         yield label, grid, False
     for term in facts.terms:
-        yield from ((label, own, term.multiplies) for label, own in term.valued)
+        yield from ((label, grid_of_value, term.multiplies) for label, grid_of_value in term.valued)
         if term.weights is not None:
             yield term.weights.column, term.weights.grid, False
 
@@ -244,24 +245,25 @@ def _columns(
         values = [_value(grid, place) for place in (*inner, grid.lower, grid.upper)]
         ends.setdefault(label, []).extend(values)
     gridded = set(ends)
-    known = {place for values in ends.values() for place in values if isinstance(place, float)}
-    known |= {number for one in compared for number in one.constants if isinstance(number, float)}
+    places = {place for values in ends.values() for place in values if isinstance(place, float)}
+    compared_with = [constant for clause in compared for constant in clause.constants]
+    places |= {number for number in compared_with if isinstance(number, float)}
     # what one column is decides on what another is compared with
-    pool = sorted({*known, min(known, default=0.0) - _BEYOND, max(known, default=0.0) + _BEYOND})
+    pool = sorted({*places, min(places, default=0.0) - _BEYOND, max(places, default=0.0) + _BEYOND})
     between = [low / 2 + high / 2 for low, high in itertools.pairwise(sorted({*pool, 0.0, 1.0}))]
-    for one in compared:
-        for label in one.labels:
+    for clause in compared:
+        for label in clause.labels:
             ends.setdefault(label, [])
-            constants.setdefault(label, []).extend(one.constants)
-    for label, own in constants.items():
-        ends[label] += _moments(own)
-    for label in {label for one in compared if not one.plain for label in one.labels}:
+            constants.setdefault(label, []).extend(clause.constants)
+    for label, marks in constants.items():
+        ends[label] += _moments(marks)
+    for label in {label for clause in compared if not clause.plain for label in clause.labels}:
         constants[label] += pool
         if label not in gridded:
             ends[label] += between
     return {
-        label: OddColumn(tuple(own), tuple(dict.fromkeys(constants.get(label, ()))))
-        for label, own in ends.items()
+        label: OddColumn(tuple(marks), tuple(dict.fromkeys(constants.get(label, ()))))
+        for label, marks in ends.items()
     }
 
 
@@ -271,7 +273,7 @@ def _moments(constants: Sequence[float | str]) -> list[object]:
     They are what texts may be, and what is next to it. A value with a time zone is an instant, and
     what a clock shows less than a day from it: where both are compared, all pairs are tried.
     """
-    read = [moment_of(one) for one in dict.fromkeys(constants) if isinstance(one, str)]
+    read = [moment_of(text) for text in dict.fromkeys(constants) if isinstance(text, str)]
     marks = [mark for moment in read if moment is not None for mark in _next_to(moment)]
     local = [mark for mark in marks if mark.tzinfo is None]
     instants = [mark for mark in marks if mark.tzinfo is not None]

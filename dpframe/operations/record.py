@@ -76,9 +76,9 @@ def record_of(
 
 def _query(name: Hashable, table: Table, declaration: Declaration) -> parts.QueryPart:
     """Say what was asked."""
-    asked = name_of(name)
+    query_name = name_of(name)
     return parts.QueryPart(
-        name=None if asked is None else str(asked),
+        name=None if query_name is None else str(query_name),
         words=table.asked.words,
         by=tuple(
             # sizes of units are named in the call
@@ -95,8 +95,8 @@ def _query(name: Hashable, table: Table, declaration: Declaration) -> parts.Quer
 
 def _options(work: Workload) -> parts.OptionsPart:
     """Say what shapes the noise."""
-    known = work.known_rows
-    n = None if known is None else parts.KnownRowsPart(pack(known.rows), known.variance)
+    rows = work.known_rows
+    n = None if rows is None else parts.KnownRowsPart(pack(rows.rows), rows.variance)
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
@@ -176,18 +176,18 @@ def grouping_of(
 ) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
     source = "call" if called else _source_of(axis.column, query, declaration)
-    rest = str(axis.keys[-1]) if axis.rest else None
-    return parts.GroupingPart(str(axis.column), len(axis), source, rest)
+    key_of_rest = str(axis.keys[-1]) if axis.rest else None
+    return parts.GroupingPart(str(axis.column), len(axis), source, key_of_rest)
 
 
 def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
     if label in query.binned or any(axis.column == label for axis in query.bin_axes):
         return "call"
-    given = query.keys.get(label) if isinstance(query.keys, Mapping) else query.keys
-    if given is None:
+    keys = query.keys.get(label) if isinstance(query.keys, Mapping) else query.keys
+    if keys is None:
         return declaration.column(label).source
-    return "found" if _were_found(given) else "call"
+    return "found" if _were_found(keys) else "call"
 
 
 def _were_found(keys: object) -> bool:
@@ -244,15 +244,15 @@ def _features(column: OutputColumn, estimate: Estimate) -> dict[str, FeaturePart
 
 def _by_block(loadings: Mapping[int, Value], step: float = 1.0) -> dict[str, float | Packed]:
     """Write what the noise of the blocks does to something counted in steps, in its units."""
-    return {str(block): pack(np.multiply(own, step)) for block, own in loadings.items()}
+    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
 
 
 def _weights(column: OutputColumn) -> WeightsPart | None:
     """Say what rows count for."""
-    own = column.row_weights
-    if own is None:
+    weights = column.row_weights
+    if weights is None:
         return None
-    return WeightsPart(str(own.column), own.bounds, own.grid.step)
+    return WeightsPart(str(weights.column), weights.bounds, weights.grid.step)
 
 
 def rules_of(table: Table) -> tuple[str, ...]:

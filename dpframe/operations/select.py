@@ -157,7 +157,7 @@ class SelectedQuantiles(Operation):
         check_rows(self.declaration, self.tasks)
         has_unit, filtered = self.declaration.unit_columns, self.query.condition is not None
         pairs = zip(self.selection.steps, self.selection.scales, strict=True)
-        found = worst_selection(
+        worst = worst_selection(
             GEOMETRIC,
             [Selected(step.a, step.b, step.level, scale) for step, scale in pairs],
             self.caps[0],
@@ -165,7 +165,7 @@ class SelectedQuantiles(Operation):
             self.declaration.neighboring,
             always=not has_unit and not self.groups.axes and not filtered,
         )
-        return Witness((found,))
+        return Witness((worst,))
 
     def measure(self, frame: Frame, context: Context) -> np.ndarray:
         """Count the rows of all groups by bin."""
@@ -260,8 +260,9 @@ def plan_quantiles(
     number = len(bins.axis)
     if groups.size * number > MOST_GROUPS:
         most = f"more than {MOST_GROUPS:,} numbers of rows"
-        way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups.size, 2)}, or for fewer groups."
-        text = f"{groups.size:,} groups with {number:,} bins are {most}. {way}"
+        fewer = max(MOST_GROUPS // groups.size, 2)
+        remedy = f"Ask for fewer bins, bins={fewer}, or for fewer groups."
+        text = f"{groups.size:,} groups with {number:,} bins are {most}. {remedy}"
         raise QueryError(text, parameter="bins", value=number)
     plan = SelectedQuantiles(
         declaration=declaration,
@@ -289,10 +290,10 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
         return allowed
     if spend.kind == "share" and declaration.ledger is not None:
         left = f"nothing is left for pure epsilon of {declaration.ledger.budget}"
-        way = (
+        remedy = (
             "which selecting quantiles needs. Read them off numbers of rows: leave mechanism= out."
         )
-        raise BudgetExceededError(f"{left}, {way}", parameter="share", value=float(spend.amount))
+        raise BudgetExceededError(f"{left}, {remedy}", parameter="share", value=float(spend.amount))
     rule = "must be > 0 to select quantiles, which cost no delta"
     raise CalibrationError.about("epsilon", rule, float(spend.amount), "Give epsilon > 0.")
 
@@ -303,18 +304,18 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Selectable
         raise no_numbers("quantile", "column", column.column)
     bounds = cast(tuple[float, float], column.values[0][2])  # times have ticks
     grid = Grid.for_bounds(*bounds, integer=integer, bits=_BITS_OF_INTEGERS)
-    whole = integer and grid.exponent == 0
-    wanted = MOST_BINS if query.edges is None else query.edges
+    integers = integer and grid.exponent == 0
+    edges_asked = MOST_BINS if query.edges is None else query.edges
     if query.candidates is not None:
-        intervals, values = _around(query.candidates, bounds, whole=whole)
-    elif not isinstance(wanted, int):
-        adjacent = Bins(query.column, wanted, clipped=True)
+        intervals, values = _around(query.candidates, bounds, integers=integers)
+    elif not isinstance(edges_asked, int):
+        adjacent = Bins(query.column, edges_asked, clipped=True)
         intervals = cast(BinAxis, bins_asked(adjacent, bounds, integer=integer)).keys
-        values = _middles_within(intervals, bounds, grid if whole else None)
-    elif whole:
-        intervals, values = _of_integers(grid, wanted)
+        values = _middles_within(intervals, bounds, grid if integers else None)
+    elif integers:
+        intervals, values = _of_integers(grid, edges_asked)
     else:
-        intervals = intervals_between(column.column, bounds, wanted, integer=False)
+        intervals = intervals_between(column.column, bounds, edges_asked, integer=False)
         edges = np.asarray(edges_of(intervals))
         values = _middles(edges[:-1], edges[1:])
     axis = BinAxis(column.column, intervals.rename(column.column), clipped=True)
@@ -327,14 +328,14 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Selectable
 
 
 def _around(
-    candidates: Sequence[float], bounds: tuple[float, float], *, whole: bool
+    candidates: Sequence[float], bounds: tuple[float, float], *, integers: bool
 ) -> tuple[pd.IntervalIndex, np.ndarray]:
     """Return bins of what is nearest to each candidate, the lower of two, and the candidates."""
     if not bounds[0] <= candidates[0] <= candidates[-1] <= bounds[1]:
         rule = f"must lie between the bounds, {quote(bounds)}"
-        way = "Give bounds= in the call, or leave those outside out."
-        raise QueryError.about("candidates", rule, list(candidates), way)
-    if whole and not all(map(float.is_integer, candidates)):
+        remedy = "Give bounds= in the call, or leave those outside out."
+        raise QueryError.about("candidates", rule, list(candidates), remedy)
+    if integers and not all(map(float.is_integer, candidates)):
         rule = "must be whole numbers, as those of the column are"
         raise QueryError.about("candidates", rule, list(candidates))
     values = np.array(candidates)
@@ -342,7 +343,7 @@ def _around(
     middles = _middles(values[:-1], values[1:])
     inner = np.where(middles < values[1:], middles, values[:-1])
     intervals = pd.IntervalIndex.from_breaks([-np.inf, *inner, np.inf])
-    return intervals, values.astype(np.int64) if whole else values
+    return intervals, values.astype(np.int64) if integers else values
 
 
 def _middles_within(
@@ -362,14 +363,14 @@ def _middles_within(
     if (first > last).any():
         rule = "must each hold a whole number, as the values of the column are"
         raise QueryError.about("bins", rule, bins, "Merge those without one.")
-    whole = np.clip(np.floor((first + last) / 2), integers.lower, integers.upper)
-    return np.asarray(whole.astype(np.int64))
+    middles_whole = np.clip(np.floor((first + last) / 2), integers.lower, integers.upper)
+    return np.asarray(middles_whole.astype(np.int64))
 
 
-def _of_integers(grid: Grid, wanted: int) -> tuple[pd.IntervalIndex, np.ndarray]:
+def _of_integers(grid: Grid, bins: int) -> tuple[pd.IntervalIndex, np.ndarray]:
     """Return bins with edges between integers, and the integer in the middle of each."""
     size = grid.upper - grid.lower + 1
-    number = min(wanted, size)
+    number = min(bins, size)
     firsts = [grid.lower + size * k // number for k in range(number + 1)]
     edges = [math.ldexp(2 * k - 1, -1) for k in firsts]
     middles = [(low + high - 1) // 2 for low, high in pairwise(firsts)]

@@ -32,7 +32,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.edges import check_bins
 from dpframe.queries.query import Bins, OutputSpec, Query
-from dpframe.queries.suggestions import (
+from dpframe.queries.searches import (
     LARGEST,
     MOST_LARGEST,
     BoundSearch,
@@ -77,10 +77,10 @@ class Suggestion(PlannedTables):
         certify = super().certifier(entry, witness, context)
 
         def suggest(noisy: Any, ledger: LedgerPart | None) -> pd.DataFrame:
-            made = certify(noisy, ledger)
+            released = certify(noisy, ledger)
             if isinstance(self.facts, BoundErrors):
-                return self.facts.add_to(made)
-            return self.facts.add_to(made[SINGLE], made.get(_DROPPED))
+                return self.facts.add_to(released)
+            return self.facts.add_to(released[SINGLE], released.get(_DROPPED))
 
         return suggest
 
@@ -106,8 +106,8 @@ def plan_suggestion(
         case _:
             assert_never(search)
     tables = plan_tables(frame, declaration, queries, spend, mechanism, look=True)
-    own = {"facts": facts, "axes": {SINGLE: groups}}  # those of the later query
-    return Suggestion.of(tables.plan, declaration, engine, several=tables.several, **own)
+    more = {"facts": facts, "axes": {SINGLE: groups}}  # those of the later query
+    return Suggestion.of(tables.plan, declaration, engine, several=tables.several, **more)
 
 
 def query_of_search(declaration: Declaration, search: CapSearch | BoundSearch) -> Query:
@@ -144,9 +144,9 @@ def plan_caps(
     queries: dict[Any, Query] = {SINGLE: query}
     if query.others != NO_CAPS:
         queries[_DROPPED] = sizes_of(later, "dropped", dropped_rows(), query.others)
-    made = np.array(list(map(noise, most.tolist())))
+    errors = np.array(list(map(noise, most.tolist())))
     lost = _lost(kind, table), _lost("rows", table)
-    return queries, CapErrors(later.words, amounts, most.to_numpy(), made, *lost)
+    return queries, CapErrors(later.words, amounts, most.to_numpy(), errors, *lost)
 
 
 def _sizes_of(declaration: Declaration, search: CapSearch) -> tuple[UnitSizes, Table, SizeKind]:
@@ -184,9 +184,9 @@ def _check_outputs(table: Table) -> None:
         raise QueryError(f"{rule} got {table.query.words}. {_SAME_GROUPS}", parameter="query")
     other = [out.statistic for out in table.outputs if not out.form.is_total]
     if other:
-        why = f"query must be of counts, sums or units, got one of kind {other[0]!r}:"
-        way = f"no histogram of rows says by how much a cap moves it. {_SAME_GROUPS}"
-        raise QueryError(f"{why} {way}", parameter="query", value=other[0])
+        reason = f"query must be of counts, sums or units, got one of kind {other[0]!r}:"
+        remedy = f"no histogram of rows says by how much a cap moves it. {_SAME_GROUPS}"
+        raise QueryError(f"{reason} {remedy}", parameter="query", value=other[0])
 
 
 def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
@@ -194,9 +194,9 @@ def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
     if query.counts_units:
         return "groups"
     for caps in (query.limits, declaration.caps):
-        given = [kind for kind in _KINDS if getattr(caps, kind) is not None]
-        if given:
-            return given[0] if len(given) == 1 else "rows"
+        kinds = [kind for kind in _KINDS if getattr(caps, kind) is not None]
+        if kinds:
+            return kinds[0] if len(kinds) == 1 else "rows"
     return "rows"
 
 
@@ -234,8 +234,8 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
         if amount <= 0:
             share = float(spend.amount)
             wrong = f"share={share:g} leaves no share for the query that is to be released later."
-            way = "Spend less on asking, or say what it will spend: planned={'epsilon': 0.9}."
-            raise CalibrationError(f"{wrong} {way}", parameter="share", value=share)
+            remedy = "Spend less on asking, or say what it will spend: planned={'epsilon': 0.9}."
+            raise CalibrationError(f"{wrong} {remedy}", parameter="share", value=share)
     delta = {} if spend.delta is None else {"delta": spend.delta}
     return {spend.kind: amount, **delta}
 
@@ -247,9 +247,9 @@ def _plan_later(
     try:
         return plan_release(declaration, {SINGLE: query}, Spend.of(**amounts))
     except CalibrationError as error:
-        why = f"with {cap}planned={quote(amounts)}, the query cannot be released:"
-        way = f"{error} Say what it may spend with planned={hint}."
-        raise CalibrationError(f"{why} {way}", parameter="planned", value=amounts) from None
+        reason = f"with {cap}planned={quote(amounts)}, the query cannot be released:"
+        remedy = f"{error} Say what it may spend with planned={hint}."
+        raise CalibrationError(f"{reason} {remedy}", parameter="planned", value=amounts) from None
 
 
 def _mean_error(plan: Plan) -> float:
@@ -257,8 +257,9 @@ def _mean_error(plan: Plan) -> float:
     table = plan.tables[SINGLE]
     outputs = table.outputs[: len(table.workload.outputs)]  # the number of rows may come beside
     rows = [1.0] if len(outputs) == 1 else map(_mean_size, outputs)
-    found = zip(outputs, plan.predictions(table), rows, strict=False)
-    return float(np.mean([mean_error(one.std_error) * out.step / row for out, one, row in found]))
+    triples = zip(outputs, plan.predictions(table), rows, strict=False)
+    errors = [mean_error(error.std_error) * out.step / row for out, error, row in triples]
+    return float(np.mean(errors))
 
 
 def _lost(kind: SizeKind, table: Table) -> float:
@@ -324,8 +325,8 @@ def _bins_of(declaration: Declaration, search: BoundSearch) -> tuple[Query, np.n
     facts = declaration.column(search.column)
     if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
         rule = "must be of numbers, and is declared with bounds that are times"
-        way = "Make it a column of numbers, such as hours."
-        raise QueryError.about("column", rule, search.column, way)
+        remedy = "Make it a column of numbers, such as hours."
+        raise QueryError.about("column", rule, search.column, remedy)
     ends = search.ends(integer=facts.integer)
     edges = check_bins(search.column, [-np.inf, *ends, np.inf])
     histogram = Query(

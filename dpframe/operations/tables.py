@@ -42,6 +42,7 @@ from dpframe.progress import show_progress
 from dpframe.queries.edges import durations, moments
 from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
+from dpframe.queries.reading import check_number
 from dpframe.queries.tasks import Axis, Task
 from dpframe.steps.denoise import apply_denoising, check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
@@ -86,8 +87,8 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
         If they cannot be denoised so.
     """
     if method is None:
-        way = 'Give denoise="auto" as well.'
-        raise QueryError.about("graph", "is for denoising", graph, way)
+        remedy = 'Give denoise="auto" as well.'
+        raise QueryError.about("graph", "is for denoising", graph, remedy)
     together = {name: table for name, table in plan.tables.items() if plan.of(table).is_over_cells}
     margins = _margins(plan, together) if method == _CONSISTENT else frozenset()
     alone = {
@@ -95,15 +96,15 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
     }
     if together and not alone and not margins:
         rule = "takes the errors of cells for independent, and these are measured together"
-        way = 'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.'
-        raise QueryError.about("denoise", rule, method, way)
+        remedy = 'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.'
+        raise QueryError.about("denoise", rule, method, remedy)
     if margins:
         _check_margins_alone(list(margins), list(alone), graph)
         return Denoisings(margins=margins)
     tables = {}
     for name, facts in alone.items():
         # a table of means that the method is not for stays as it is beside others
-        if len(alone) == 1 or method == "auto" or any(one.is_total for one in facts):
+        if len(alone) == 1 or method == "auto" or any(column.is_total for column in facts):
             index = plan.tables[name].cells.index
             with of_query(name):
                 tables[name] = check_denoising(method, index, facts, graph=graph, called="denoise")
@@ -117,26 +118,26 @@ def _check_margins_alone(
     if others:
         wrong = f'denoise="consistent" is for margins, and {others[0]!r} is released beside them.'
         call = f"dpf.consistent(tables[{margins[0]!r}])"
-        way = f"Release margins on their own, or leave denoise= out and call {call} afterwards."
-        raise QueryError(f"{wrong} {way}", parameter="denoise", value=_CONSISTENT)
+        remedy = f"Release margins on their own, or leave denoise= out and call {call} afterwards."
+        raise QueryError(f"{wrong} {remedy}", parameter="denoise", value=_CONSISTENT)
     if graph is not None:
-        why = 'graph= has no meaning for denoise="consistent" of margins:'
-        way = "no groups are neighbors there. Leave it out."
-        raise QueryError(f"{why} {way}", parameter="graph")
+        reason = 'graph= has no meaning for denoise="consistent" of margins:'
+        remedy = "no groups are neighbors there. Leave it out."
+        raise QueryError(f"{reason} {remedy}", parameter="graph")
 
 
 def _margins(plan: Plan, tables: Mapping[Hashable, Table]) -> frozenset[Hashable]:
     """Check the tables of every query for margins, and name these queries."""
     sets: dict[Hashable, list[tuple[Hashable, ...]]] = {}
     columns: dict[Hashable, list[Described]] = {}
-    whole: dict[Hashable, bool] = {}
+    all_cells: dict[Hashable, bool] = {}
     for name, table in tables.items():
         if isinstance(name, TableName):
             sets.setdefault(name.query, []).append(name.columns)
             columns[name.query] = _describe(plan, table)
-            whole[name.query] = table.measured.cells.chosen is None
-    for query, own in sets.items():
-        check_margins(own, columns[query], whole=whole[query])
+            all_cells[name.query] = table.measured.cells.chosen is None
+    for query, columns_of_tables in sets.items():
+        check_margins(columns_of_tables, columns[query], all_cells=all_cells[query])
     return frozenset(sets)
 
 
@@ -181,7 +182,8 @@ class PlannedTables(Operation):
         axes: dict[Hashable, dict[Axis, None]] = {}  # which tables of margins share
         for key, table in plan.tables.items():
             axes.setdefault(name_of(key), {}).update(dict.fromkeys(table.groups.axes))
-        given: dict[str, Any] = {"axes": {name: list(own) for name, own in axes.items()}, **more}
+        listed = {name: list(columns) for name, columns in axes.items()}
+        fields: dict[str, Any] = {"axes": listed, **more}
         return cls(
             declaration=declaration,
             engine=engine,
@@ -192,7 +194,7 @@ class PlannedTables(Operation):
             caps=tuple(table.caps for table in plan.tables.values()),
             plan=plan,
             several=several,
-            **given,
+            **fields,
         )
 
     @cached_property
@@ -212,9 +214,9 @@ class PlannedTables(Operation):
     def outlook_table(self) -> pd.DataFrame:
         """One row per output column."""
         facts = self.outlook()
-        rows = {label: one | facts for label, one in self.expected.items()}
+        rows = {label: row | facts for label, row in self.expected.items()}
         fields = next(iter(rows.values()))
-        table = pd.DataFrame({name: [one[name] for one in rows.values()] for name in fields})
+        table = pd.DataFrame({name: [row[name] for row in rows.values()] for name in fields})
         names = [*["query"] * self.several, *["table"] * in_tables(self.plan.tables), "column"]
         labels: list[Any] = list(rows)
         if len(names) > 1:
@@ -240,16 +242,17 @@ class PlannedTables(Operation):
         """Return the error about outputs that say nothing, if there are any and none is wanted."""
         if self.aim.useful == "any" or self.aim.rows is None:
             return None
-        useless = [label for label, one in self.expected.items() if one["useful"] == "nothing"]
+        outputs = self.expected
+        useless = [label for label in outputs if outputs[label]["useful"] == "nothing"]
         if not useless:
             return None
-        one = self.expected[useless[0]]
-        reach = f"95 % intervals reach {one['half_width_95']:.3g} to either side"
+        output = outputs[useless[0]]
+        reach = f"95 % intervals reach {output['half_width_95']:.3g} to either side"
         wrong = (
             f"{useless[0]!r} would say nothing: its {reach}, in cells of {self.aim.rows:,.6g} rows."
         )
-        way = 'Spend more, ask for fewer groups, or allow it: useful="any".'
-        return CalibrationError(f"{wrong} {way}", parameter="useful", value=useless)
+        remedy = 'Spend more, ask for fewer groups, or allow it: useful="any".'
+        return CalibrationError(f"{wrong} {remedy}", parameter="useful", value=useless)
 
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
@@ -275,14 +278,14 @@ class PlannedTables(Operation):
 
     def certifier(self, entry: Entry, witness: Witness, context: Context) -> Certifier:
         """Write the certificates of all tables but for values and ledger."""
-        plan, tables, how = self.plan, self.plan.tables, self.denoisings
+        plan, tables, denoisings = self.plan, self.plan.tables, self.denoisings
         joint = len(tables) > 1
         facts = self.promise(entry, witness, context, joint=joint)
         records = {}
         noise: SharedNoise | None = None
         for key, table in tables.items():
-            own = facts | {"privacy_unit": self.unit_part(table.caps)}
-            record = record_of(key, table, plan, self.declaration, own)
+            facts_of_table = facts | {"privacy_unit": self.unit_part(table.caps)}
+            record = record_of(key, table, plan, self.declaration, facts_of_table)
             if any(not column.form.is_total for column in table.outputs):
                 noise = SharedNoise.of(record[0], noise)
             records[key] = table.cells.index, record, noise
@@ -291,22 +294,22 @@ class PlannedTables(Operation):
 
         def certify(noisy: list[list[np.ndarray]], ledger: LedgerPart | None) -> Any:
             estimates = {
-                table: one.decode(blocks)
-                for (table, one), blocks in zip(plan.designs.items(), noisy, strict=True)
+                table: design.decode(blocks)
+                for (table, design), blocks in zip(plan.designs.items(), noisy, strict=True)
             }
             frames = {}
             pairs = tables.items()
             for key, table in show_progress(pairs, "releasing", len(tables)) if joint else pairs:
-                own = estimates[table.measured][table.own]
+                facts_of_table = estimates[table.measured][table.own]
                 frames[key] = _certify_table(
-                    own,
+                    facts_of_table,
                     table,
                     *records[key],
                     ledger=ledger,
-                    how=how.tables.get(key),
+                    denoising=denoisings.tables.get(key),
                     salt=context.new_id(),
                 )
-            gathered = _by_query(frames, how)
+            gathered = _by_query(frames, denoisings)
             return gathered if self.several else gathered[SINGLE]
 
         return certify
@@ -324,13 +327,13 @@ def plan_tables(
     apart: bool = False,
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
-    engine, asked = check_queries(frame, queries)
+    engine, named = check_queries(frame, queries)
     if declaration.unit_columns:
-        for name, query in asked.items():
+        for name, query in named.items():
             with of_query(name):
                 _check_sampled(declaration, query)
     several = isinstance(queries, Mapping)
-    joining = Joining.of(declaration, asked, apart=apart)
+    joining = Joining.of(declaration, named, apart=apart)
     excess = excess_of(aim, joining.all_tables, several=several)
     if isinstance(mechanism, str):
         plan = plan_joined(joining, spend, mechanism, excess=excess, look=look)
@@ -349,15 +352,17 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
             raise several_rows(declaration.unit_columns, of_all_groups=False)
 
 
-def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
+def _by_query(
+    frames: Mapping[Hashable, pd.DataFrame], denoisings: Denoisings
+) -> dict[Hashable, Any]:
     """Gather the tables of a query that asks for several, by their columns; denoise margins."""
-    found: dict[Hashable, Any] = {}
+    gathered: dict[Hashable, Any] = {}
     for key, frame in frames.items():
         if isinstance(key, TableName):
-            found.setdefault(key.query, {})[key.columns] = frame
+            gathered.setdefault(key.query, {})[key.columns] = frame
         else:
-            found[key] = frame
-    return found | {name: made_consistent(found[name]) for name in how.margins}
+            gathered[key] = frame
+    return gathered | {name: made_consistent(gathered[name]) for name in denoisings.margins}
 
 
 def _certify_table(
@@ -368,7 +373,7 @@ def _certify_table(
     noise: SharedNoise | None,
     *,
     ledger: LedgerPart | None,
-    how: Denoising | None,
+    denoising: Denoising | None,
     salt: str,
 ) -> pd.DataFrame:
     """Certify and denoise one table."""
@@ -389,7 +394,7 @@ def _certify_table(
     if read is not None:
         q = read.quantiles[0] if read.scalar else read.quantiles
         return quantiles_of(released, q, read.level, simultaneous=read.simultaneous)
-    return released if how is None else apply_denoising(look(released), how)
+    return released if denoising is None else apply_denoising(look(released), denoising)
 
 
 def _frame_of(
@@ -427,9 +432,9 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
 
 def _places(tables: NamedTables, *, several: bool) -> dict[Hashable, tuple[Hashable, Table, int]]:
     """Name all outputs: by the query, the columns of the table and their own, as far as needed."""
-    every = in_tables(tables)
+    by_table = in_tables(tables)
     return {
-        _label(name, table, column, several=several, tables=every): (name, table, at)
+        _label(name, table, column, several=several, tables=by_table): (name, table, at)
         for name, table in tables.items()
         for at, column in enumerate(table.outputs)
     }
@@ -465,8 +470,8 @@ def _output(noisy: NoisyDesign, table: Table, place: int, rows: float | None) ->
         if rows is not None:
             size = f"{rows:,.6g}"
             per = f"cell of {size} rows" if plain else f"cell of weighted total {size}"
-        each = column.row_step / (rows or 1)
-        error, width = error * each, float(width) * each
+        per_row = column.row_step / (rows or 1)
+        error, width = error * per_row, float(width) * per_row
     return {
         "sigma": np.nan if noise is None else noise.scale * step,
         "std_error": error,
@@ -494,8 +499,8 @@ def _largest(table: Table, place: int, rows: float) -> float:
     if column.row_weights is not None:
         return math.inf
     low, high = table.workload.statistic(output).span
-    whole = rows * max(abs(low), abs(high)) if column.form.is_total else high - low
-    return whole * column.unit
+    span = rows * max(abs(low), abs(high)) if column.form.is_total else high - low
+    return span * column.unit
 
 
 def excess_of(aim: Aim, tables: NamedTables, *, several: bool) -> Excess | None:
@@ -512,17 +517,17 @@ def excess_of(aim: Aim, tables: NamedTables, *, several: bool) -> Excess | None:
     limits = _limits(aim.within, places, tables=in_tables(tables))
 
     def excess(measured: NamedTables, noisy: NoisyDesign) -> float | None:
-        found = []
+        ratios = []
         for label, limit in limits.items():
             name, _, place = places[label]
             if name not in measured:
                 continue
-            one = _output(noisy, measured[name], place, aim.rows)
-            if one["per"] in PER_ROWS:
-                why = "the error of a mean depends on the number of rows of its cell:"
-                raise QueryError(f"{why} give rows=, for instance rows=100.", parameter="rows")
-            found.append(one["half_width_95"] / limit)
-        return max(found, default=None)
+            output = _output(noisy, measured[name], place, aim.rows)
+            if output["per"] in PER_ROWS:
+                reason = "the error of a mean depends on the number of rows of its cell:"
+                raise QueryError(f"{reason} give rows=, for instance rows=100.", parameter="rows")
+            ratios.append(output["half_width_95"] / limit)
+        return max(ratios, default=None)
 
     return excess
 
@@ -532,14 +537,15 @@ def _limits(
 ) -> Mapping[Hashable, float]:
     """Read how large errors of outputs may be; a name without a table is for all tables."""
     named = within if isinstance(within, Mapping) else dict.fromkeys(labels, within)
-    known: dict[Hashable, list[Hashable]] = {label: [label] for label in labels}
-    for label in [*known] if tables else ():
-        known.setdefault(_without_table(label), []).append(label)
-    if not named or any(label not in known for label in named):
+    by_name: dict[Hashable, list[Hashable]] = {label: [label] for label in labels}
+    for label in [*by_name] if tables else ():
+        by_name.setdefault(_without_table(label), []).append(label)
+    if not named or any(label not in by_name for label in named):
         rule = f"must be a number, or a dict by output; the outputs are {quote(list(labels))}"
         raise QueryError.about("within", rule, within)
-    limits = {label: check_above("within", named[label]) for label in named}
-    return {one: limit for label, limit in limits.items() for one in known[label]}
+    rule = "must be a finite number above 0"
+    limits = {label: check_number("within", size, rule) for label, size in named.items()}
+    return {output: limit for label, limit in limits.items() for output in by_name[label]}
 
 
 def _without_table(label: Hashable) -> Hashable:
@@ -559,21 +565,6 @@ def check_aim(within: Within, rows: object, useful: object) -> Aim:
     """
     if not is_one_of(useful, get_args(Usefulness)):
         raise CalibrationError.about("useful", 'must be "rough" or "any"', useful)
-    guess = None if rows is None else check_above("rows", rows, least=1)
+    rule = "must be a finite number at least 1"
+    guess = None if rows is None else check_number("rows", rows, rule, least=1)
     return Aim(within, guess, cast(Usefulness, useful))
-
-
-def check_above(name: str, given: object, least: float = 0.0) -> float:
-    """Check a number above 0 and no smaller than the least.
-
-    Raises
-    ------
-    QueryError
-        If it is something else.
-    """
-    if isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
-        number = float(given)
-        if 0 < number < math.inf and number >= least:
-            return number
-    rule = f"at least {least:g}" if least else "above 0"
-    raise QueryError.about(name, f"must be a finite number {rule}", given)

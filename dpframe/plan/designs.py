@@ -29,7 +29,7 @@ from dpframe.privacy.noise import MAX_SCALE
 from dpframe.privacy.selection import SELECT
 from dpframe.privacy.sensitivity import Norm
 from dpframe.public import did_you_mean
-from dpframe.strategies import MECHANISMS, Mechanism
+from dpframe.strategies import MECHANISMS, Mechanism, Planner
 from dpframe.strategies.base import Design, Estimate, Need, Prediction, Workload
 from dpframe.strategies.independent import WeightedDesign
 
@@ -53,6 +53,8 @@ class NoisyDesign:
         Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
     mechanism
         Name of the mechanism that plans so.
+    moved
+        How far it moves at its relative scales, if that is known.
     """
 
     workload: Workload
@@ -60,6 +62,7 @@ class NoisyDesign:
     law: Law
     scales: tuple[float, ...]
     mechanism: str = ""
+    moved: Fraction | None = None
 
     @cached_property
     def needs(self) -> list[Need]:
@@ -151,7 +154,12 @@ class NoisyDesign:
 
 
 def sketch(
-    mechanism: str, workload: Workload, allowed: Fraction, *, beside: bool
+    mechanism: str,
+    workload: Workload,
+    allowed: Fraction,
+    *,
+    beside: bool,
+    without: frozenset[Planner] = frozenset(),
 ) -> NoisyDesign | None:
     """Choose a design for a workload, with noise that is enough but for rounding.
 
@@ -165,6 +173,8 @@ def sketch(
         What movement may add up to.
     beside
         Whether it is released beside others: then the plain designs of the mechanism do, too.
+    without
+        Ways to plan that are known to do no better.
 
     Returns
     -------
@@ -176,21 +186,22 @@ def sketch(
     CalibrationError
         If a scale would be above 2**60, or the amount is too small for the law.
     """
-    return _kept(_sketch, workload)(mechanism, workload, allowed, beside=beside)
+    how = {"beside": beside, "without": without}
+    return _kept(_sketch, workload)(mechanism, workload, allowed, **how)
 
 
 def _sketch(
-    mechanism: str, workload: Workload, allowed: Fraction, *, beside: bool
+    mechanism: str, workload: Workload, allowed: Fraction, **how: Any
 ) -> NoisyDesign | None:
     law = MECHANISMS[mechanism].law
     sketches, refusals = [], []
-    for design, moved in _kept(_fit, workload)(mechanism, workload, beside=beside):
+    for design, moved in _kept(_fit, workload)(mechanism, workload, **how):
         try:
             scales = scale_design(design, law, allowed, exact=False, moved=moved)
         except CalibrationError as error:  # another design may still do
             refusals.append(error)
         else:
-            sketches.append(NoisyDesign(workload, design, law, scales, mechanism))
+            sketches.append(NoisyDesign(workload, design, law, scales, mechanism, moved))
     if refusals and not sketches:
         raise refusals[0]
     if len(sketches) < 2:  # noqa: PLR2004
@@ -198,10 +209,10 @@ def _sketch(
     return min(sketches, key=lambda noisy: noisy.variance)
 
 
-def _fit(mechanism: str, workload: Workload, *, beside: bool) -> list[tuple[Design, Fraction]]:
+def _fit(mechanism: str, workload: Workload, **how: Any) -> list[tuple[Design, Fraction]]:
     """Return the designs that apply, and how far they move at their relative scales."""
     law = MECHANISMS[mechanism].law
-    designs = fitting(mechanism, workload, beside=beside)
+    designs = fitting(mechanism, workload, **how)
     return [(design, Fraction(design.movement(design.scales, law))) for design in designs]
 
 
@@ -211,7 +222,8 @@ def calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
 
 
 def _calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
-    return replace(noisy, scales=scale_design(noisy.design, noisy.law, allowed, exact=True))
+    how = noisy.design, noisy.law, allowed
+    return replace(noisy, scales=scale_design(*how, exact=True, moved=noisy.moved))
 
 
 _Made = TypeVar("_Made")
@@ -231,13 +243,15 @@ _KEPT: dict[Any, Callable[..., Any]] = {
 }
 
 
-def fitting(mechanism: str, workload: Workload, *, beside: bool) -> list[Design]:
+def fitting(
+    mechanism: str, workload: Workload, *, beside: bool, without: frozenset[Planner] = frozenset()
+) -> list[Design]:
     """Return the designs of a mechanism that apply to a workload; see `sketch`."""
     how = MECHANISMS[mechanism]
     planners = how.planners(workload)
     if beside:
         planners += how.plain_planners(workload)
-    made = [planner(workload, how.law) for planner in planners]
+    made = [planner(workload, how.law) for planner in planners if planner not in without]
     designs = [design for design in made if design is not None]
     if workload.weight == 1:
         return designs

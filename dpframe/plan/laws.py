@@ -5,12 +5,12 @@ factor for which all losses together keep the promise.
 """
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from operator import add, mul
-from typing import Any, NamedTuple, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DPFrameError
@@ -23,11 +23,11 @@ from dpframe.plan.plan import (
     Plan,
     Planning,
     Sharing,
+    log_ratios,
     names_by_law,
     smallest,
     too_much_wanted,
 )
-from dpframe.plan.tables import name_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, least_integer, rho_of_pure
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.pots import Pots
@@ -37,20 +37,13 @@ _STEPS = 2**52  # the factor is this over a whole number
 _MOST = 2  # no factor is as large: one of the laws has half of what is allowed, or more
 _LEAST = Fraction(1, 2**30)  # of what a law allows: less is nothing
 
+MechanismOf: TypeAlias = Mapping[Any, str]
+"""The name of a mechanism for each query."""
+
 
 @frozen
 class _Promise:
-    """What a release may lose, as it was asked for.
-
-    Parameters
-    ----------
-    spend
-        How the amount was given.
-    allowance
-        What noise of one law alone may lose.
-    pots, part
-        Where a share may take which part of what is left.
-    """
+    """What a release may lose: what noise of one law may, and which part of pots a share is."""
 
     spend: Spend
     allowance: Allowance
@@ -100,41 +93,38 @@ def _largest_factor(promise: _Promise, fixed: PrivacyLoss, rest: PrivacyLoss) ->
 
 @frozen(eq=False)
 class _Group:
-    """The queries of one mechanism, planned with all that it allows.
-
-    Parameters
-    ----------
-    sharing
-        How they share it.
-    fixed
-        The part that errors need which are wanted.
-    weight
-        The weights of the other queries.
-    """
+    """Queries of one mechanism: which part errors need that are wanted, and weights of others."""
 
     sharing: Sharing
     fixed: Fraction
     weight: Fraction
 
     @classmethod
-    def of(cls, sharing: Sharing) -> "_Group":
-        """Look at what is wanted."""
-        fixed, excess = Fraction(0), sharing.planning.excess
-        names = dict.fromkeys(sharing.parts)
+    def of(cls, sharing: Sharing, excess: Excess | None) -> "_Group":
+        """Look at what is wanted; what needs no noise has no weight."""
+        fixed, names = Fraction(0), {*sharing.parts}
         for one in sharing.chosen if excess is not None else ():
             if excess is not None and excess(one.tables, one.noisy) is not None:
-                fixed += one.part * (1 + Fraction(NEAR))  # it is looked for again
-                names = {name: None for name in names if name not in one.errors}
+                # it is looked for again, and may then be as much more
+                fixed += sharing.least(one, excess).part * (1 + Fraction(NEAR))
+                names -= {*one.errors}
         queries = sharing.planning.joining.queries
-        return cls(sharing, fixed, sum((Fraction(queries[n].weight) for n in names), Fraction(0)))
+        weight = sum((Fraction(queries[name].weight) for name in names), start=Fraction(0))
+        planning = replace(sharing.planning, excess=excess)
+        return cls(replace(sharing, planning=planning), fixed, weight)
 
     def loss(self, part: Fraction) -> PrivacyLoss:
         """Return what a part of what is allowed costs."""
         return self.sharing.law.charge(self.sharing.allowed * part)
 
+    def plan(self, part: Fraction) -> Plan:
+        """Calibrate noise for a part of what is allowed."""
+        plan = replace(self.sharing, allowed=self.sharing.allowed * part).plan()
+        return replace(plan, parts={name: part * own for name, own in plan.parts.items()})
+
 
 def plan_by_mechanism(
-    joining: Joining, spend: Spend, mechanisms: Mapping[Any, str], excess: Excess | None = None
+    joining: Joining, spend: Spend, mechanisms: MechanismOf, excess: Excess | None = None
 ) -> Plan:
     """Plan the joint release of queries with the mechanism that is named for each.
 
@@ -143,26 +133,32 @@ def plan_by_mechanism(
     CalibrationError
         If one of them cannot honor the spend, or errors that are wanted need more.
     """
-    declaration = joining.declaration
-    promise = _Promise.of(spend, declaration)
+    promise, declaration = _Promise.of(spend, joining.declaration), joining.declaration
     groups = []
     for mechanism in dict.fromkeys(mechanisms.values()):
         names = [name for name in joining.queries if mechanisms[name] == mechanism]
-        planning = Planning(joining.only(names), spend, promise.allowance, excess, is_free=False)
+        planning = Planning(joining.only(names), spend, promise.allowance, None, is_free=False)
         sharing = planning.share(candidates(mechanism))
         if sharing is None:
             reason = used_up(spend, declaration)
             raise reason or nothing_allowed(mechanism, promise.allowance)
-        groups.append(_Group.of(sharing))
-    whole = sum((group.weight for group in groups), Fraction(0)) or Fraction(1)
+        groups.append(_Group.of(sharing, excess))
+    whole = sum(group.weight for group in groups) or Fraction(1)
     fixed = reduce(add, (group.loss(group.fixed) for group in groups))
     rest = reduce(add, (group.loss(group.weight / whole) for group in groups))
     factor = _largest_factor(promise, fixed, rest)
     if factor is None:
         amount = _needed(spend, declaration, fixed)
         raise too_much_wanted(spend, amount, others=any(group.weight for group in groups))
-    parts = [group.fixed + factor * group.weight / whole for group in groups]
-    return _together(joining, groups, parts)
+    plans = [group.plan(group.fixed + factor * group.weight / whole) for group in groups]
+    tables = {key: table for plan in plans for key, table in plan.tables.items()}
+    return Plan(
+        {key: tables[key] for key in joining.all_tables},
+        {table: noisy for plan in plans for table, noisy in plan.designs.items()},
+        {name: part for plan in plans for name, part in plan.parts.items()},
+        spend,
+        reduce(add, (plan.loss for plan in plans)),
+    )
 
 
 def _needed(spend: Spend, declaration: Declaration, fixed: PrivacyLoss) -> float:
@@ -178,85 +174,43 @@ def _needed(spend: Spend, declaration: Declaration, fixed: PrivacyLoss) -> float
     return float(spend.amount) * (smallest(is_enough) or math.inf)
 
 
-def _together(joining: Joining, groups: Sequence[_Group], parts: Sequence[Fraction]) -> Plan:
-    """Calibrate the noise of each mechanism for its part, and put the plans together."""
-    plans = [
-        replace(group.sharing, allowed=group.sharing.allowed * part).plan()
-        for group, part in zip(groups, parts, strict=True)
-    ]
-    tables = {key: table for plan in plans for key, table in plan.tables.items()}
-    return Plan(
-        {key: tables[key] for key in joining.all_tables},
-        {table: noisy for plan in plans for table, noisy in plan.designs.items()},
-        {
-            name: part * own
-            for plan, part in zip(plans, parts, strict=True)
-            for name, own in plan.parts.items()
-        },
-        plans[0].spend,
-        reduce(add, (plan.loss for plan in plans)),
-    )
+def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> tuple[float, float, MechanismOf]:
+    """Find the mechanisms of two laws with the least errors.
 
-
-class Mixture(NamedTuple):
-    """Mechanisms of two laws in one charge, beside a plan with one law for all.
-
-    Parameters
-    ----------
-    ratio
-        The geometric mean of the errors of queries, by weight, over those of the plan.
-    largest
-        The same of the query that loses the most.
-    mechanisms
-        By query.
+    Returns
+    -------
+    float, float, Mapping
+        The geometric mean of the errors of queries, by weight, over those of a plan; that of the
+        query that loses the most; and the mechanisms. Infinite ones where there are none.
     """
-
-    ratio: float
-    largest: float
-    mechanisms: Mapping[Hashable, str]
-
-
-def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> Mixture | None:
-    """Return the mechanisms of two laws with the least errors, if there are any."""
-    found = []
+    best: tuple[float, float, MechanismOf] = (math.inf, math.inf, {})
     for mechanisms in _mixtures(joining, spend):
-        ratios = _log_ratios(plan_by_mechanism(joining, spend, mechanisms), plan)
+        ratios = log_ratios(plan_by_mechanism(joining, spend, mechanisms), plan)
         weights = [joining.queries[name].weight for name in ratios]
         mean = math.fsum(map(mul, weights, ratios.values())) / math.fsum(weights)
-        largest = math.exp(max(ratios.values()))
-        found.append(Mixture(math.exp(mean), largest, mechanisms))
-    return min(found, default=None, key=lambda mixture: mixture.ratio)
+        found = math.exp(mean), math.exp(max(ratios.values())), mechanisms
+        best = min(best, found, key=lambda mixture: mixture[0])
+    return best
 
 
-def _log_ratios(plan: Plan, other: Plan) -> dict[Hashable, float]:
-    """Return the mean logarithm of the errors of each query with noise over those of another."""
-    logs: dict[Hashable, list[float]] = {}
-    for key, table in plan.tables.items():
-        pairs = zip(plan.predictions(table), other.predictions(other.tables[key]), strict=True)
-        errors = [(mine.std_error, theirs.std_error) for mine, theirs in pairs]
-        own = [math.log(mine / theirs) for mine, theirs in errors if mine and theirs]
-        logs.setdefault(name_of(key), []).extend(own)
-    return {name: math.fsum(own) / len(own) for name, own in logs.items() if own}
-
-
-def _mixtures(joining: Joining, spend: Spend) -> Iterator[Mapping[Hashable, str]]:
+def _mixtures(joining: Joining, spend: Spend) -> Iterator[MechanismOf]:
     """Yield mechanisms by query, of two laws: more and more queries have Gaussian noise.
 
     First are those that gain the most by it, at their parts of what a law alone allows.
     """
     allowance = allowance_of(spend, joining.declaration)
     planning = Planning(joining, spend, allowance, None, is_free=True)
-    pure: dict[Hashable, tuple[float, str]] = {}
-    gaussian: dict[Hashable, tuple[float, str]] = {}
+    by_norm: dict[int, dict[Hashable, tuple[float, str]]] = {1: {}, 2: {}}
     for names in names_by_law(candidates("auto"), spend):
         try:
             sharing = planning.share(names)
         except DPFrameError:
             continue
         for name, one in () if sharing is None else (sharing.free | sharing.alone).items():
-            known = gaussian if one.noisy.law.needs_delta else pure
             made = one.noisy.variance, one.noisy.mechanism
+            known = by_norm[one.noisy.law.norm]
             known[name] = min(known.get(name, made), made)
+    pure, gaussian = by_norm.values()
     both = [name for name, (variance, _) in pure.items() if variance and name in gaussian]
     both.sort(key=lambda name: gaussian[name][0] / pure[name][0])
     for number in range(1, len(both)):

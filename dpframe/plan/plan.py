@@ -40,7 +40,7 @@ from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.laplace import laplace_of_rho
 from dpframe.privacy.law import Allowance, Law
 from dpframe.queries.query import Query
-from dpframe.strategies import MECHANISMS
+from dpframe.strategies import MECHANISMS, Planner
 from dpframe.strategies.base import Prediction
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
@@ -93,6 +93,29 @@ class Plan:
     def predictions(self, table: Table) -> tuple[Prediction, ...]:
         """Return the error of every column of a table."""
         return self.of(table).predictions[table.own]
+
+    @property
+    def errors(self) -> dict[tuple[Hashable, Hashable], float]:
+        """The errors by table and column."""
+        return {
+            (key, column.name): cell.std_error * column.unit
+            for key, table in self.tables.items()
+            for column, cell in zip(table.outputs, self.predictions(table), strict=True)
+        }
+
+
+def log_ratios(plan: Plan, other: Plan) -> dict[Hashable, float]:
+    """Return the mean logarithm of errors over those of another plan, by query with noise.
+
+    It is that of columns which both plans measure.
+    """
+    logs: dict[Hashable, list[float]] = {}
+    others = other.errors
+    for (key, column), error in plan.errors.items():
+        beside = others.get((key, column))
+        if error and beside:
+            logs.setdefault(name_of(key), []).append(math.log(error / beside))
+    return {name: math.fsum(own) / len(own) for name, own in logs.items()}
 
 
 Excess: TypeAlias = Callable[[NamedTables, NoisyDesign], float | None]
@@ -393,7 +416,7 @@ class Sharing:
     def _reach(self, chosen: Sequence[_Measured], excess: Excess) -> list[_Measured]:
         """Give to what is to err no more than wanted the least part, and to others the rest."""
         wanted = [one for one in chosen if excess(one.tables, one.noisy) is not None]
-        least = {one: self._least(one, excess) for one in wanted}
+        least = {one: self.least(one, excess) for one in wanted}
         used = sum((one.part for one in least.values()), start=Fraction(0))
         others = [one for one in chosen if one not in least and any(one.noisy.scales)]
         if used > 1 or (used == 1 and others):
@@ -402,7 +425,7 @@ class Sharing:
         rest = {one: self._best(one.tables, (1 - used) * one.part / weights) for one in others}
         return [least.get(one) or rest.get(one) or one for one in chosen]
 
-    def _least(self, measured: _Measured, excess: Excess) -> _Measured:
+    def least(self, measured: _Measured, excess: Excess) -> _Measured:
         """Measure tables with the least part that makes no error larger than wanted."""
 
         def made_with(part: float) -> _Measured | None:
@@ -481,11 +504,18 @@ class Sharing:
         is_free, allowed = self.planning.is_free, self.allowed * part
         beside = not is_free and len(self.planning.joining.tables) > 1
         made, refusals = [], []
+        tried: dict[object, frozenset[Planner]] = {}  # by law, but for what is drawn together
         for name in self.names:
-            if is_free and self.planning.allowance.epsilon * part < MECHANISMS[name].least_epsilon:
+            mechanism = MECHANISMS[name]
+            if is_free and self.planning.allowance.epsilon * part < mechanism.least_epsilon:
                 continue
+            law = mechanism.law.norm, mechanism.law.shape
+            without = tried.get(law, frozenset())
+            if is_free:
+                tried[law] = without | {*mechanism.planners(measured.workload)}
+            how = measured.workload, allowed
             try:
-                noisy = sketch(name, measured.workload, allowed, beside=beside)
+                noisy = sketch(name, *how, beside=beside, without=without)
             except CalibrationError as error:  # another mechanism may still do
                 refusals.append(error)
             else:

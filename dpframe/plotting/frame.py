@@ -184,8 +184,8 @@ def gather(
         for tone, ends in tones.items():
             parts[f"{tone}low"] = ends.iloc[:, 2 * place]
             parts[f"{tone}high"] = ends.iloc[:, 2 * place + 1]
-        for at, one in enumerate(shown.computed.values(), len(labels)):
-            if isinstance(one, DenoiseDefinition) and one.column == described.name:
+        for at, definition in enumerate(shown.computed.values(), len(labels)):
+            if isinstance(definition, DenoiseDefinition) and definition.column == described.name:
                 parts["denoised"] = table.iloc[:, at]
         numbers, scale = to_numbers(list(parts.values()))
         cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=table.index)
@@ -231,9 +231,9 @@ def _gather_quotients(
             raise QueryError.about("per", rule, per)
         parts = shown.certificate.releases[0].columns
         names = [part.name for part in parts]
-        if not parts[[one == per for one in labels].index(True)].form.is_total:
+        if not parts[[shown_label == per for shown_label in labels].index(True)].form.is_total:
             raise no_total("per", per)
-        link = RatioLink("ratio", names[[one == per for one in labels].index(True)])
+        link = RatioLink("ratio", names[[shown_label == per for shown_label in labels].index(True)])
         if per == label:
             raise QueryError.about("per", "must be another column than in column=", per)
     tables = [
@@ -254,8 +254,8 @@ def is_distribution(shown: Shown) -> bool:
     """Whether a table holds all numbers of rows in ranges, in rows."""
     first, *others = shown.certificate.releases
     read = not first.columns[0].features
-    whole = shown.layout.rows is not None and len(shown.rows) == shown.opened.rows
-    return isinstance(first.mechanism, TreePart) and not others and not read and whole
+    complete = shown.layout.rows is not None and len(shown.rows) == shown.opened.rows
+    return isinstance(first.mechanism, TreePart) and not others and not read and complete
 
 
 def gather_distribution(shown: Shown, level: float, *, sampling: bool) -> list[Drawn]:

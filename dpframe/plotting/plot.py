@@ -220,8 +220,8 @@ def plot(
         drawn = frame.gather_distribution(shown, level, sampling=sampling)
         kind = "line"
     else:
-        given = shown, column, level
-        drawn = frame.gather(*given, per=per, percent=percent, sampling=sampling)
+        arguments = shown, column, level
+        drawn = frame.gather(*arguments, per=per, percent=percent, sampling=sampling)
     if len(drawn) > 1 and not subplots:
         drawn = [frame.together(drawn, None)]
     if len(drawn) > 1 or len(_list_axes(ax)) == 1:
@@ -325,11 +325,13 @@ def _arrange(
         of = f"{legend} = " if legend else ""
         alike = [(text(key), table, looks([key], color)[0]) for key, table in several]
         return [
-            replace(plain, title=f"{of}{title}", series=[Series("released", *rest)])
-            for title, *rest in alike
+            replace(plain, title=f"{of}{title}", series=[Series("released", *parts)])
+            for title, *parts in alike
         ]
     styles = looks(outer, color)
-    series = [Series(text(key), *rest) for (key, *rest) in zip(outer, tables, styles, strict=True)]
+    series = [
+        Series(text(key), *parts) for (key, *parts) in zip(outer, tables, styles, strict=True)
+    ]
     return [replace(plain, series=series, legend=legend)]
 
 
@@ -379,12 +381,12 @@ def looks(names: Sequence[Any], color: Any) -> list[_Look]:
     """
     from matplotlib.colors import is_color_like  # optional, and slow to import
 
-    given = [color]
+    listed = [color]
     if color is None or isinstance(color, Mapping):
-        given = [*PALETTE]
+        listed = [*PALETTE]
     elif isinstance(color, Sequence) and not isinstance(color, str) and not is_color_like(color):
-        given = list(color) or [None]
-    colors = list(islice(cycle(given), len(names)))
+        listed = list(color) or [None]
+    colors = list(islice(cycle(listed), len(names)))
     if isinstance(color, Mapping):
         colors = [color.get(name, usual) for name, usual in zip(names, colors, strict=True)]
     for wrong in [part for part in colors if part is None or not is_color_like(part)]:
@@ -417,8 +419,8 @@ def _check_figure(figsize: object, title: object) -> None:
         raise QueryError.about("title", "must be a text", title)
     sizes = figsize if isinstance(figsize, tuple | list) else ()
     numbers = [size for size in sizes if isinstance(size, int | float | np.number)]
-    known = len(sizes) == len(numbers) == 2 and all(0 < size < math.inf for size in numbers)  # noqa: PLR2004
-    if figsize is not None and not known:
+    valid = len(sizes) == len(numbers) == 2 and all(0 < size < math.inf for size in numbers)  # noqa: PLR2004
+    if figsize is not None and not valid:
         rule = "must be a width and a height in inches"
         raise QueryError.about("figsize", rule, figsize, "For instance figsize=(8, 4).")
 
@@ -539,8 +541,8 @@ def _draw_series(axes: Any, panel: Panel, position: int) -> None:
             axes.plot(x, cells_along["value"], ls=dashes, **marks, **style)
             for low, high, light in _tones(cells_along):
                 axes.fill_between(x, low, high, color=color, alpha=0.12 if light else 0.25, lw=0)
-            known = np.pad(cells_along["value"].notna(), 1)
-            alone = known[1:-1] & ~known[:-2] & ~known[2:]  # a band needs two
+            present = np.pad(cells_along["value"].notna(), 1)
+            alone = present[1:-1] & ~present[:-2] & ~present[2:]  # a band needs two
             _draw_whiskers(axes, x[alone], cells_along[alone], color, size, across=False)
         case "auto":
             raise AssertionError
@@ -647,7 +649,7 @@ def _draw_suggestion(
     """Draw the errors that a suggestion predicts by candidate, and mark the best one."""
     suggestion = best_suggestion(released)[-1]
     ((name, chosen),) = suggestion.best.items()
-    told = "best" if suggestion.seen >= suggestion.needed else "too few people to tell, maybe"
+    verdict = "best" if suggestion.seen >= suggestion.needed else "too few people to tell, maybe"
     if ax is None:
         axes = pyplot().subplots(layout="constrained", figsize=figsize)[1]
     else:
@@ -660,7 +662,7 @@ def _draw_suggestion(
             errors = pd.Series(released[column].to_numpy(), ends)
             errors = errors[np.isfinite(errors) & np.isfinite(errors.index)]
             axes.plot(errors.index, errors, color=color, label=label)
-            axes.plot([bound], [errors[bound]], "o", color=color, label=f"{told}: {bound:g}")
+            axes.plot([bound], [errors[bound]], "o", color=color, label=f"{verdict}: {bound:g}")
         inner = edges.left[1:].to_numpy(np.float64)
         if not np.allclose(np.diff(inner, 2), 0):  # no steps of one length
             least = float(np.abs(inner[inner != 0]).min())
@@ -672,7 +674,7 @@ def _draw_suggestion(
         lines = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
         for column, (label, style) in lines.items():
             axes.plot(released.index, released[column], style, color=PALETTE[0], label=label)
-        mark = {"color": PALETTE[2], "label": f"{told}: {name}={chosen}"}
+        mark = {"color": PALETTE[2], "label": f"{verdict}: {name}={chosen}"}
         axes.plot([chosen], [released["error"].loc[chosen]], "o", **mark)
         axes.set_xscale("log")
         axes.set_ylim(bottom=max(released["noise"].min(), 1e-9) / 4)  # less is lost in the noise

@@ -550,11 +550,13 @@ def _kind(
     part: Footprint, places: Sequence[int], scales: Sequence[Scale], grouping: _Grouping
 ) -> tuple[Corners, tuple[Scale, ...], tuple[int, ...]]:
     """Return the corners, scales and groups of some places of a footprint."""
-    coordinates = [part.coordinates[place] for place in places]
+    coordinates, corners = part.coordinates, part.corners
+    if len(places) < len(coordinates):
+        coordinates = tuple(coordinates[place] for place in places)
+        corners = tuple(dict.fromkeys(tuple(corner[at] for at in places) for corner in corners))
     groups = [grouping.of[k] for k in coordinates]
-    moved = dict.fromkeys(tuple(corner[place] for place in places) for corner in part.corners)
     of_corners = tuple(scales[k] * part.parts for k in coordinates)
-    return tuple(moved), of_corners, tuple(map(groups.index, groups))
+    return corners, of_corners, tuple(map(groups.index, groups))
 
 
 def _either(absent: tuple[int, ...], corners: Corners, *kind: Any) -> Any:
@@ -606,11 +608,17 @@ def _worst(
     zero = 0 * scales[0]
     if len(scales) == 1:
         return units.length(max(step for (step,) in moves), scales[0])
+    lengths = [
+        {step: units.length(step, scale) for step in {moved[place] for moved in moves} if step}
+        for place, scale in enumerate(scales)
+    ]
     far = zero
     for moved in moves:
-        largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
-        for step, s, group in zip(moved, scales, groups, strict=True):
-            largest[group] = max(largest[group], units.length(step, s))
+        largest: dict[int, Scale] = {}
+        for known, step, group in zip(lengths, moved, groups, strict=True):
+            if step:  # many corners move one coordinate alone
+                length = known[step]
+                largest[group] = max(largest[group], length) if group in largest else length
         far = max(far, sum(largest.values(), start=zero))
     return far
 

@@ -154,7 +154,7 @@ _NAMED_ELSEWHERE = {
 }
 
 
-def read_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_outputs(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Read outputs, which are queries, or a column and a name as pandas has it: ("cost", "mean").
 
     Raises
@@ -163,7 +163,7 @@ def read_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
         If a name says what is not released so.
     """
     outputs = {}
-    for name, part in given.items():
+    for name, part in parts.items():
         match part:
             case pd.NamedAgg():  # a tuple in pandas 2
                 outputs[name] = _read_pair(name, part.column, part.aggfunc)
@@ -177,9 +177,9 @@ def read_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
 def _read_pair(name: str, column: Hashable, called: object) -> Query:
     """Read a column and what is asked of it."""
     if not isinstance(called, str) or called not in _NAMED:
-        known = ", ".join(map(repr, _NAMED))
+        names = ", ".join(map(repr, _NAMED))
         remedy = _NAMED_ELSEWHERE.get(called, "") if isinstance(called, str) else ""
-        raise QueryError.about(name, f"must name one of {known}", called, remedy)
+        raise QueryError.about(name, f"must name one of {names}", called, remedy)
     if called == "count" and not isinstance(column, str):
         remedy = "Rows are counted by 'size'."
         raise QueryError.about(name, "counts values of a column named by a text", column, remedy)

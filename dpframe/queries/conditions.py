@@ -107,13 +107,13 @@ def compared_with_itself(condition: Condition) -> str | None:
     'x'
     >>> compared_with_itself(Condition.parse("x == x and x != 1"))
     """
-    found = [*where.leaves(condition.root)]
+    leaves = [*where.leaves(condition.root)]
     labels = [
         leaf.left.label
-        for leaf in found
+        for leaf in leaves
         if isinstance(leaf, Compare) and isinstance(leaf.left, Name) and leaf.left == leaf.right
     ]
-    return labels[0] if labels and len(labels) == len(found) else None
+    return labels[0] if labels and len(labels) == len(leaves) else None
 
 
 # Exclusive conditions -------------------------------------------------------------------------

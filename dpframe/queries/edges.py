@@ -278,8 +278,8 @@ def times_like(column: pd.Series, numbers: np.ndarray, origin: int) -> np.ndarra
     start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
     unknown = np.isnan(numbers)
     counted = _whole(np.multiply(np.where(unknown, 0.0, numbers), per_second)) + start
-    made = _like(column, counted)
-    return pd.Series(made).mask(unknown).array if unknown.any() else made
+    times = _like(column, counted)
+    return pd.Series(times).mask(unknown).array if unknown.any() else times
 
 
 def times_around(
@@ -361,17 +361,17 @@ def bins_between(edges: np.ndarray | pd.Index, closed: ClosedSide = "right") -> 
     >>> list(map(str, bins_between(np.array([-np.inf, 0.5]))))
     ['(-inf, 0.5]']
     """
-    end, way = (0, -1) if closed == "right" else (-1, 1)  # which edge moves, and where
+    end, direction = (0, -1) if closed == "right" else (-1, 1)  # which edge moves, and where
     if isinstance(edges, pd.Index):
         moments = list(edges)
-        moments[end] += way * _TICK
+        moments[end] += direction * _TICK
         breaks = index_of(moments) if in_use(moments[end]) else edges
         return pd.IntervalIndex.from_breaks(breaks, closed=closed)
     numbers = edges.astype(np.float64)
     if not (numbers[1:] > numbers[:-1]).all():  # integers that floats do not tell apart
-        whole = edges.tolist()
-        whole[end] = max(whole[end] + way, _LEAST)
-        return pd.IntervalIndex.from_breaks(np.array(whole), closed=closed)
+        integers = edges.tolist()
+        integers[end] = max(integers[end] + direction, _LEAST)
+        return pd.IntervalIndex.from_breaks(np.array(integers), closed=closed)
     if closed == "right":
         numbers[0] = _below(float(numbers[0]), float(numbers[1]))
     else:

@@ -90,8 +90,8 @@ def cut(column: Hashable, edges: object, *, right: bool = True, labels: object =
     check_flag("right", right)
     check_column("column", column)
     bins = check_bins(column, edges, "right" if right else "left")
-    given = list(edges) if isinstance(edges, Iterable) else []
-    texts = _texts(bins if isinstance(edges, pd.IntervalIndex) else given, right=right)
+    listed = list(edges) if isinstance(edges, Iterable) else []
+    texts = _texts(bins if isinstance(edges, pd.IntervalIndex) else listed, right=right)
     keys = texts if labels is None else _check_labels(labels, len(bins))
     return Cut(column, bins, pd.Index(keys, name=column, tupleize_cols=False))
 
@@ -179,16 +179,16 @@ def period(column: Hashable, freq: str, first: object, last: object) -> Cut:
     return Cut(column, pd.IntervalIndex.from_breaks(edges, closed="left", name=column), keys)
 
 
-def _period(name: str, given: object, freq: str) -> pd.Period:
+def _period(name: str, argument: object, freq: str) -> pd.Period:
     """Read a period."""
-    value = given.replace(tzinfo=None) if isinstance(given, datetime) else given
-    made: object = None
+    value = argument.replace(tzinfo=None) if isinstance(argument, datetime) else argument
+    period_read: object = None
     if isinstance(value, str | date | pd.Period):  # pandas takes whole numbers for years, or not
         with suppress(ValueError, OverflowError):
-            made = pd.Period(value, freq=freq)
-    if isinstance(made, pd.Period):  # a missing value makes none
-        return made
-    raise QueryError.about(name, f"must be a period of {freq!r}, such as '2024-01'", given)
+            period_read = pd.Period(value, freq=freq)
+    if isinstance(period_read, pd.Period):  # a missing value makes none
+        return period_read
+    raise QueryError.about(name, f"must be a period of {freq!r}, such as '2024-01'", argument)
 
 
 def split_groups(by: Any) -> tuple[Any, dict[Hashable, Cut]]:
@@ -206,10 +206,10 @@ def split_groups(by: Any) -> tuple[Any, dict[Hashable, Cut]]:
     cuts: dict[Hashable, Cut] = {}
     labels = []
     for part in by:
-        label, own = split_groups(part)
+        label, cuts_of_part = split_groups(part)
         labels.append(label)
-        for column, made in own.items():
-            if cuts.setdefault(column, made) is not made:
+        for column, cut_made in cuts_of_part.items():
+            if cuts.setdefault(column, cut_made) is not cut_made:
                 rule = "must not cut a column in two ways"
                 raise QueryError.about("by", rule, column, "Copy it in the frame first.")
     return type(by)(labels) if cuts else by, cuts
@@ -232,8 +232,8 @@ def check_other(by: tuple[Hashable, ...], cuts: Cuts, other: Other) -> dict[Hash
         raise QueryError.about("other", rule, other, "Name some in by=.")
     for column, key in named.items():
         if column not in by:
-            why = f"other names {quote(column)}, which is not among the groups {quote([*by])}."
-            raise QueryError(why, parameter="other", label=column)
+            reason = f"other names {quote(column)}, which is not among the groups {quote([*by])}."
+            raise QueryError(reason, parameter="other", label=column)
         if column in cuts:
             remedy = "Let the first or the last bin reach to infinity."
             raise QueryError.about("other", "is for columns with keys", key, remedy, label=column)

@@ -11,7 +11,6 @@ from dpframe.context import cached_property
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.frozen import frozen
 from dpframe.options import ChosenRows, Columns, Keys, Other
-from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
 from dpframe.queries.aggregate import AskedPart, check_part, check_weights, outputs_of, read_outputs
@@ -19,6 +18,7 @@ from dpframe.queries.groups import check_other, split_groups
 from dpframe.queries.of_columns import count
 from dpframe.queries.query import Query
 from dpframe.queries.reading import (
+    check_number,
     check_whole,
     labels_of,
     limits_of,
@@ -264,7 +264,7 @@ def _keys(by: ColumnSet, keys: Keys) -> Keys:
         example = f"must be a dict by column, as in keys={{{by[-1]!r}: ...}}"
         raise QueryError.about("keys", example if by else "needs columns", keys)
     refuse_unknown("keys", keys, by)
-    return {column: materialized_keys(cast(Keys, own)) for column, own in keys.items()}
+    return {column: materialized_keys(cast(Keys, groups)) for column, groups in keys.items()}
 
 
 def _weights(by: ColumnSet, tables: Sequence[ColumnSet], weights: object) -> tuple[float, ...]:
@@ -275,12 +275,16 @@ def _weights(by: ColumnSet, tables: Sequence[ColumnSet], weights: object) -> tup
         rule = "must be a dict from the columns of a table to a number"
         remedy = "Weights of rows go to each output: margins(..., count=dpf.count(weights=...))."
         raise QueryError.about("weights", rule, weights, remedy)
+    least, most = 1 / _FAR_APART, _FAR_APART
+    rule = f"must be numbers from {least:g} to {most:g}"
     by_table: dict[ColumnSet, float] = {}
     for columns, weight in weights.items():
         table = _named_table(by, tables, columns)
         if table in by_table:
             raise QueryError.about("weights", "must not name a table twice", columns)
-        by_table[table] = _weight(columns, weight)
+        by_table[table] = check_number(
+            "weights", weight, rule, least=least, most=most, label=columns
+        )
     return tuple(by_table.get(table, 1.0) for table in tables)
 
 
@@ -292,11 +296,3 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
             return table_in_order
     wrong = f"weights names {quote(columns)}, which is none of the {len(tables)} tables"
     raise QueryError(f"{wrong}, such as {tables[-1]!r}.", parameter="weights", value=columns)
-
-
-def _weight(columns: Hashable, weight: object) -> float:
-    number = as_float(weight)
-    if 1 / _FAR_APART <= number <= _FAR_APART:
-        return number
-    rule = f"must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}"
-    raise QueryError.about("weights", rule, weight, label=columns)

@@ -6,7 +6,7 @@ from typing import Literal, cast, get_args
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.errors import QueryError, quote
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective, Other
-from dpframe.privacy.amounts import WRITTEN, as_float
+from dpframe.privacy.amounts import WRITTEN
 from dpframe.public import public_call
 from dpframe.queries import reading
 from dpframe.queries.conditions import compared_with_itself
@@ -63,12 +63,9 @@ def read_options(
 
 
 def _n_weight(value: object) -> float:
-    number = as_float(value)
-    if 0 <= number <= _MOST_WEIGHT:
-        return number
     rule = f"must be a number >= 0, and at most {_MOST_WEIGHT:g}"
     remedy = "1 makes the number of rows as important as a column."
-    raise QueryError.about("n_weight", rule, value, remedy)
+    return reading.check_number("n_weight", value, rule, remedy, least=0.0, most=_MOST_WEIGHT)
 
 
 def _objective(value: object) -> Objective:

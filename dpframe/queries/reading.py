@@ -1,5 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
+import math
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
@@ -45,13 +47,40 @@ def groups_of(by: By, rows: ChosenRows) -> dict[str, Any]:
     }
 
 
+def check_number(
+    name: str, value: object, rule: str, way_out: str = "", *,
+    least: float = math.ulp(0.0), most: float = sys.float_info.max, label: Hashable = None,
+) -> float:  # fmt: skip
+    """Read a finite number, of any size above 0 unless ends are named.
+
+    Parameters
+    ----------
+    name, value
+        The public argument.
+    rule, way_out
+        What it must be, and what to do where it is not.
+    least, most
+        The ends, which it may be.
+    label
+        The column that it is about.
+
+    Raises
+    ------
+    QueryError
+        If it is none.
+    """
+    number = as_float(value)
+    if least <= number <= most:
+        return number
+    raise QueryError.about(name, rule, value, way_out, label=label)
+
+
 def read_weight(value: object) -> float:
     """Read how much the error of something counts."""
-    number = as_float(value)
-    if 1 / _MOST_WEIGHT <= number <= _MOST_WEIGHT:
-        return number
-    rule = f"must be a number from {1 / _MOST_WEIGHT:g} to {_MOST_WEIGHT:g}"
-    raise QueryError.about("weight", rule, value, "Queries share an amount in proportion to it.")
+    least, most = 1 / _MOST_WEIGHT, _MOST_WEIGHT
+    rule = f"must be a number from {least:g} to {most:g}"
+    remedy = "Queries share an amount in proportion to it."
+    return check_number("weight", value, rule, remedy, least=least, most=most)
 
 
 def binned_groups_of(

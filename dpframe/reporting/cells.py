@@ -204,17 +204,20 @@ def _side_by_side(
         cells = cells_of(values, ends, part.origin, None, base=part.base)
         columns.append([cells[at :: len(shown)] for at in range(len(shown))])
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
+    by_row = zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)
     return SideView(
         names,
         f"{100 * level:g} %",
-        ["" if key is None else str(key) for key in shown.names],
-        [str(label) for label in like.frame.columns],
-        [
-            (*row, None)
-            for row in zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)
-        ],
+        names_of_levels(shown),
+        list(map(str, like.frame.columns)),
+        [(*row, None) for row in by_row],
         len(index) - len(shown),
     )
+
+
+def names_of_levels(index: pd.Index) -> list[str]:
+    """Show the names of keys; nothing for one without."""
+    return ["" if name is None else str(name) for name in index.names]
 
 
 def compare_tables(
@@ -243,9 +246,11 @@ def compare_tables(
 
 def _of_column(changes: pd.DataFrame, place: int) -> pd.DataFrame:
     """Return the changes of a column, as numbers; times in seconds."""
-    made = changes.iloc[:, 3 * place : 3 * place + 3].set_axis(["estimate", "low", "high"], axis=1)
-    lengths = made.dtypes.iloc[0].kind == "m"
-    return made.apply(lambda one: one.dt.total_seconds()) if lengths else made.astype(float)
+    columns = changes.iloc[:, 3 * place : 3 * place + 3]
+    columns = columns.set_axis(["estimate", "low", "high"], axis=1)
+    if columns.dtypes.iloc[0].kind == "m":
+        columns = columns.apply(lambda column: column.dt.total_seconds())
+    return columns.astype(float)
 
 
 def put_side_by_side(
@@ -262,36 +267,38 @@ def put_side_by_side(
     level
         Confidence level of intervals.
     """
-    keyed = level_and_keys(carried)
+    joined = carried.table.joined
     frames = [table.table for table in tables]
-    first, width = frames[0], len(tables[0].certificate.columns)
-    if keyed is None or first.index.nlevels == 1:
+    if joined is None or frames[0].index.nlevels == 1:
         return None
-    key = keyed[0]
+    key, width = joined.name, len(tables[0].certificate.columns)
     alike = (len(frame) and frame.shape[1] == width for frame in frames)
     if not all(alike) or any(key not in frame.index.names for frame in frames):
         return None
-    try:
-        ends = [_intervals(table, level).droplevel(key) for table in tables]
-    except QueryError:
-        return None
     names = [str(frame.index.get_level_values(key)[0]) for frame in frames]
-    frames = [frame.droplevel(key) for frame in frames]
-    index = frames[0].index
-    for frame in frames[1:]:
+    parts = []
+    for table, frame in zip(tables, frames, strict=True):
+        ends = ends_of(table, level)
+        if ends is None:
+            return None
+        parts.append((frame.droplevel(key), ends.droplevel(key)))
+    index = parts[0][0].index
+    for frame, _ in parts[1:]:
         index = index.append(frame.index.difference(index, sort=False))
-    return _side_by_side(names, level, list(zip(frames, ends, strict=True)), tables[0], index)
-
-
-def level_and_keys(carried: Certificate) -> tuple[str, tuple[str, ...]] | None:
-    """Return the level that tells releases in one table apart, and their keys, if it has any."""
-    joined = carried.table.joined
-    return None if joined is None else (joined.name, joined.keys)
+    return _side_by_side(names, level, parts, tables[0], index)
 
 
 def _intervals(shown: Shown, level: float) -> pd.DataFrame:
     """Return intervals by the keys of their rows."""
     return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
+
+
+def ends_of(shown: Shown, level: float) -> pd.DataFrame | None:
+    """Return the same; `None` where intervals mean nothing."""
+    try:
+        return _intervals(shown, level)
+    except QueryError:
+        return None
 
 
 def _column(

@@ -23,7 +23,7 @@ from dpframe.certificates.words import has_noise
 from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.frozen import frozen
-from dpframe.html import floor, unit_words
+from dpframe.html import discovery_left, floor, unit_words
 from dpframe.html import percent as in_percent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, Protected
@@ -321,7 +321,10 @@ def _guarantees(
     for of_release in releases.values():
         first = of_release[0].release
         names = ", ".join(dict.fromkeys(table.name for table in of_release))
-        rows.append(_row(names, _promise(first), _guarantee(first), first.neighboring))
+        joint = ["shared by all queries released together"] * first.privacy_loss.joint
+        guarantee = _guarantee(first)
+        promise = [*_amounts_of(guarantee), *joint]
+        rows.append(_row(names, promise, guarantee, first.neighboring))
     if status is not None:
         budget = status.budget
         part = status.chain.part if status.chain else None
@@ -355,12 +358,6 @@ def _of_years(status: BudgetStatus, relation: Neighboring) -> list[_Row]:
             promise = [*_amounts_of(guarantee), "if amounts were settled before the first answer"]
             rows.append(_row(name, promise, guarantee, relation))
     return rows
-
-
-def _promise(release: Release) -> list[str]:
-    """Say what is promised: an epsilon and a delta, of Gaussian noise those at a usual delta."""
-    joint = ["shared by all queries released together"] * release.privacy_loss.joint
-    return [*_amounts_of(_guarantee(release)), *joint]
 
 
 def _amounts_of(guarantee: Guarantee) -> list[str]:
@@ -433,12 +430,11 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         }
         for row in latest
     ]
+    # without amounts of noise, of which a reader of the page makes none
+    left = f"{floor(100 * status.remaining_share)} % of the budget{discovery_left(status)}"
+    left = status.left if status.moved_to else left
     return {
-        "lines": [
-            status.words.split("\n")[0],
-            f"Spent {status.used_words}",
-            f"Left {status.left if status.moved_to else _left(status)}",
-        ],
+        "lines": [status.words.split("\n")[0], f"Spent {status.used_words}", f"Left {left}"],
         "by": status.chain and status.chain.part,
         "parts": [(str(part), in_percent(used)) for part, used in fullest.items()],
         "other_parts": len(status.parts) - len(fullest),
@@ -447,67 +443,49 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
     }
 
 
-def _left(status: BudgetStatus) -> str:
-    """Say what is left for noise, and of the delta that is kept to find groups with."""
-    kept = f"; delta={floor(status.remaining_delta)} to find groups with"
-    left = f"{floor(100 * status.remaining_share)} % of the budget"
-    return f"{left}{kept if status.budget.discovery else ''}"
-
-
 def _how(tables: Sequence[TableView]) -> str:
     """Say what was done to exact numbers."""
     releases = [table.release for table in tables]
-    done = [
-        ("Noise was added to exact totals before anybody saw them.", any(map(has_noise, releases))),
-        (
-            "Labels were published by noisy totals that nobody saw.",
-            any(isinstance(release.mechanism, SetPart) for release in releases),
+    kinds = [type(release.mechanism) for release in releases]
+    texts = {
+        "Noise was added to exact totals before anybody saw them.": any(map(has_noise, releases)),
+        "Labels were published by noisy totals that nobody saw.": SetPart in kinds,
+        "Quantiles were selected at random, those near the exact ones being the likelier.": (
+            SelectionPart in kinds
         ),
-        (
-            "Quantiles were selected at random, those near the exact ones being the likelier.",
-            any(isinstance(release.mechanism, SelectionPart) for release in releases),
+        "Numbers that the protection does not have to hide are exact.": any(
+            kind not in (SelectionPart, SetPart) and not has_noise(release)
+            for kind, release in zip(kinds, releases, strict=True)
         ),
-        (
-            "Numbers that the protection does not have to hide are exact.",
-            any(map(_is_exact, releases)),
-        ),
-    ]
-    return " ".join(text for text, is_so in done if is_so)
-
-
-def _is_exact(release: Release) -> bool:
-    """Say whether all numbers are exact: there are some, no noise, and nothing was selected."""
-    hidden = isinstance(release.mechanism, SelectionPart | SetPart)
-    return not hidden and not has_noise(release)
+    }
+    return " ".join(text for text, is_so in texts.items() if is_so)
 
 
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     """List what only a person can confirm."""
     releases = [table.release for table in tables]
     units = {release.privacy_unit.columns for release in releases}
+    checks = list(map(_about_unit, sorted(units)))
     sources = {grouping.source for release in releases for grouping in release.query.by}
-    bounded = any(len(part.columns) == 1 for release in releases for part in release.columns)
-    selects = {isinstance(release.mechanism, SelectionPart) for release in releases}
-    others = (
-        "All releases about these people are charged to this ledger, and there is no other copy."
-        if ledger is not None
-        else "No other release is about these people, or all of them together are acceptable: no "
-        "ledger was given for this page."
-    )
-    groups_are_known = bool(sources - {"discovered", "found"})
-    noisy = any(map(has_noise, releases))
-    checks = [
-        (groups_are_known, "The groups were known beforehand, and not read off these data."),
-        (bounded, "Bounds were chosen without looking at these data."),
-        (units != {()}, "Caps on rows were chosen without looking at these data."),
-        (True, "Conditions and questions were not chosen by looking at the exact numbers."),
-        (True, others),
-        (noisy, "The numbers are used with their intervals, which are about noise alone."),
-        (True in selects, "Selected values are used as such: they have no intervals."),
-    ]
+    if sources - {"discovered", "found"}:
+        checks.append("The groups were known beforehand, and not read off these data.")
+    if any(len(part.columns) == 1 for release in releases for part in release.columns):
+        checks.append("Bounds were chosen without looking at these data.")
+    if units != {()}:
+        checks.append("Caps on rows were chosen without looking at these data.")
+    checks.append("Conditions and questions were not chosen by looking at the exact numbers.")
+    if ledger is not None:
+        others = "are charged to this ledger, and there is no other copy."
+        checks.append(f"All releases about these people {others}")
+    else:
+        others = "or all of them together are acceptable: no ledger was given for this page."
+        checks.append(f"No other release is about these people, {others}")
+    if any(map(has_noise, releases)):
+        checks.append("The numbers are used with their intervals, which are about noise alone.")
+    if any(isinstance(release.mechanism, SelectionPart) for release in releases):
+        checks.append("Selected values are used as such: they have no intervals.")
     return [
-        *map(_about_unit, sorted(units)),
-        *(text for needed, text in checks if needed),
+        *checks,
         "What is left out and cut off, as listed with each table, is acceptable for this use.",
         "The exact data, and who may see them, are kept as safely as before.",
         "A harm that does not depend on any one person is acceptable: what the tables show of "

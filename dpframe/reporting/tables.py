@@ -18,20 +18,27 @@ from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
-from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart
+from dpframe.certificates.parts import GroupingPart, TablePart, WitnessPart, recomputed_loss
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.frozen import frozen
 from dpframe.html import bounds_text
-from dpframe.inference.intervals import ENDS, intervals_of
+from dpframe.inference.intervals import ENDS
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.privacy.amounts import float_above
-from dpframe.privacy.gaussian import mu_of_pure
+from dpframe.privacy.amounts import PrivacyLoss, float_above
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.privacy.laws import GAUSSIAN, LAWS, STAIRCASE
+from dpframe.privacy.together import gaussian_price
 from dpframe.queries.binned import LEVEL
-from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, level_and_keys, percent_texts
+from dpframe.reporting.cells import (
+    MOST_ROWS,
+    CellView,
+    cells_of,
+    ends_of,
+    names_of_levels,
+    percent_texts,
+)
 
 _MOST_TERMS = 12  # of a release that are shown
 _CURVE = "delta = \u03a6(mu/2 - epsilon/mu) - exp(epsilon) \u03a6(-mu/2 - epsilon/mu)"
@@ -43,27 +50,22 @@ _CURVE_OF_BOTH = (
 
 def cost_lines(release: Release) -> list[str]:
     """Say what the worst units move, over the scales of the noise, and what that adds up to."""
-    terms: list[str] = []
-    mu_squared = epsilon = 0.0
-    for part in release.witness:
-        terms += _terms(part)
-        mu_squared += part.alike * float(part.loss.mu_squared)
-        epsilon += part.alike * float(part.loss.epsilon)
-    hidden = len(terms) - _MOST_TERMS
+    terms = [term for part in release.witness for term in _terms(part)]
+    lost = recomputed_loss(release.witness)
+    mu_squared, epsilon = float(lost.mu_squared), float(lost.epsilon)
     lines = terms[:_MOST_TERMS]
-    if hidden > 0:
-        lines.append(f"and {hidden:,} more, as in the certificate")
+    if len(terms) > _MOST_TERMS:
+        lines.append(f"and {len(terms) - _MOST_TERMS:,} more, as in the certificate")
     if epsilon:
         lines.append(f"added up: epsilon = {epsilon:.6g}")
+    loss = release.privacy_loss
     if mu_squared:
         mu = math.sqrt(mu_squared)
         lines.append(f"added up: mu squared = {mu_squared:.6g}, mu = {mu:.6g}")
-    loss = release.privacy_loss
-    if mu_squared and loss.epsilon is not None and loss.delta:
-        curve = _CURVE_OF_BOTH if epsilon else _CURVE
-        lines.append(
-            f"at delta = {loss.delta:g}: epsilon = {loss.epsilon:.6g}, which solves {curve}"
-        )
+        if loss.epsilon is not None and loss.delta:
+            curve = _CURVE_OF_BOTH if epsilon else _CURVE
+            solved = f"epsilon = {loss.epsilon:.6g}, which solves {curve}"
+            lines.append(f"at delta = {loss.delta:g}: {solved}")
     return lines
 
 
@@ -110,55 +112,58 @@ def loss_of_parts(entries: Sequence[Entry], times: int) -> Guarantee | None:
     ----------
     J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84(1), 2022.
     """
-    epsilon, mu_squared, delta = Fraction(0), Fraction(0), Fraction(0)
-    in_squares = Fraction(0)  # epsilons, as mu squared of the Gaussian noise that is no better
+    lost, mu_squared = PrivacyLoss(), Fraction(0)
     for entry in entries:
         moved = times if entry.part is None else 1
         if entry.loss.delta and moved > 1:
             return None
-        pure = moved * entry.loss.epsilon
-        epsilon += pure
-        mu_squared += moved**2 * entry.loss.mu_squared
-        delta += entry.loss.delta
-        in_squares += Fraction(mu_of_pure(pure)) ** 2 if pure else 0
-    if not mu_squared:
-        return Guarantee(epsilon=float_above(epsilon), delta=float_above(delta))
-    root = math.sqrt(float_above(mu_squared + in_squares))
-    mu = math.nextafter(root, math.inf)
-    return Guarantee(mu=mu, extra_delta=float_above(delta))
+        epsilon, of_gaussian, delta = entry.loss.parts
+        own = PrivacyLoss(moved * epsilon, moved**2 * of_gaussian, delta)
+        lost += own
+        mu_squared += gaussian_price(own)
+    extra = float_above(lost.delta)
+    if not lost.mu_squared:
+        return Guarantee(epsilon=float_above(lost.epsilon), delta=extra)
+    return Guarantee(mu=PrivacyLoss(mu_squared=mu_squared).mu, extra_delta=extra)
 
 
 def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = release.query, release.privacy_unit.caps
-    named, inner = _split(release)
-    groups = [
-        f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
-        f"{_about_rest(grouping.rest)}"
-        for grouping in named
-    ]
+    outer, inner = _split(release)
+    groups = []
+    for grouping in outer:
+        source = words.SOURCES[grouping.source]
+        others = ""
+        if grouping.rest is not None:
+            others = f"; {grouping.rest!r} also holds all that is none of them, or missing"
+        groups.append(f"{grouping.column}: {grouping.groups:,} groups, {source}{others}")
     if inner is not None:
-        groups.append(_about_inner(release, inner))
+        about = "bins; what lies beyond is in the first and the last"
+        if isinstance(release.mechanism, SelectionPart):
+            about = "in each group, as asked for"
+        groups.append(f"{inner.column}: {inner.groups:,} {about}")
     limits = [
         (caps.max_rows, "row", " in all"),
         (caps.max_groups, "group", ""),
         (caps.max_rows_per_group, "row", " in each group"),
     ]
     capped = [
-        f"{most:,} {what}{'' if most == 1 else 's'}{where}"
-        for most, what, where in limits
-        if most is not None
+        f"{limit:,} {subject}{'s' * (limit != 1)}{scope}"
+        for limit, subject, scope in limits
+        if limit is not None
     ]
     unit = release.privacy_unit.columns
     cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
+    nearer = "counts as the nearer end"
     clipped = [
-        f"{part.about}: what lies outside of {bounds_text(part.declared)} counts as the nearer end"
+        f"{part.about}: what lies outside of {bounds_text(part.declared)} {nearer}"
         for part in release.columns
         if part.declared is not None
     ]
     clipped += [
         f"{part.weights.column}, what each row counts for: what lies outside of "
-        f"{bounds_text(part.weights.bounds)} counts as the nearer end, a missing one as 0"
+        f"{bounds_text(part.weights.bounds)} {nearer}, a missing one as 0"
         for part in release.columns
         if part.weights is not None
     ]
@@ -183,18 +188,6 @@ def _split(release: Release) -> tuple[tuple[GroupingPart, ...], GroupingPart | N
     if selected or isinstance(release.mechanism, TreePart):
         return by[:-1], by[-1]
     return by, None
-
-
-def _about_inner(release: Release, inner: GroupingPart) -> str:
-    """Say what is inside of each group."""
-    if isinstance(release.mechanism, SelectionPart):
-        return f"{inner.column}: {inner.groups:,} in each group, as asked for"
-    return f"{inner.column}: {inner.groups:,} bins; what lies beyond is in the first and the last"
-
-
-def _about_rest(rest: str | None) -> str:
-    """Say which group holds the rows that are none of the others."""
-    return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
 
 
 @frozen
@@ -417,7 +410,7 @@ def tables_of(
     name: str | None,
     released: pd.DataFrame,
     ledger: Ledger | None,
-    given: Mapping[Hashable, str],
+    names_by_release: Mapping[Hashable, str],
     level: float,
     *,
     shares: bool,
@@ -432,7 +425,7 @@ def tables_of(
         A frame with a certificate.
     ledger
         What was charged, if that is to be checked.
-    given
+    names_by_release
         Names of releases in the ledger, by `release_id`.
     level
         Confidence level of intervals.
@@ -445,7 +438,7 @@ def tables_of(
         If it carries no certificate that can be read.
     """
     carried = certificate_of(released)
-    names = _names(name, carried, given)
+    names = _names(name, carried, names_by_release)
     try:
         shown = look(released)
         if ledger is not None:
@@ -459,16 +452,18 @@ def tables_of(
     return [_fill_view(view, table, level, shares) for view, table in views]
 
 
-def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]) -> list[str]:
+def _names(
+    name: str | None, carried: Certificate, names_by_release: Mapping[Hashable, str]
+) -> list[str]:
     """Say what releases are called, with their keys where they were put into one table by key."""
-    names = [
-        name or part.query.name or given.get(part.release_id) or part.query.words
-        for part in carried.releases
-    ]
-    level, keys = level_and_keys(carried) or ("", ())
-    if len(keys) != len(names):
+    names = []
+    for part in carried.releases:
+        recorded = names_by_release.get(part.release_id)
+        names.append(name or part.query.name or recorded or part.query.words)
+    joined = carried.table.joined
+    if joined is None or len(joined.keys) != len(names):
         return names
-    return [f"{own}, {level} {key}" for own, key in zip(names, keys, strict=True)]
+    return [f"{name}, {joined.name} {key}" for name, key in zip(names, joined.keys, strict=True)]
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
@@ -480,8 +475,8 @@ def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[Tab
 def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
     beside = published_beside(shown)
-    asked = shares and not shown.opened.promise.is_derived
-    of_total, notes = _percentages(shown, level, {*beside.percent}, asked)
+    asks = shares and not shown.opened.promise.is_derived
+    of_total, notes = _percentages(shown, level, {*beside.percent}, asks)
     columns = _columns(shown, level, beside, of_total)
     table = shown.table
     index = table.index[:MOST_ROWS]
@@ -491,11 +486,11 @@ def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> Tab
     hidden = len(table) - len(rows)
     return replace(
         view,
-        keys=["" if key is None else str(key) for key in table.index.names],
+        keys=names_of_levels(table.index),
         columns=[column for column, _ in columns],
         rows=rows,
         hidden=hidden,
-        text=_as_text(table, _intervals(shown, level)) if hidden else "",
+        text=_as_text(table, ends_of(shown, level)) if hidden else "",
         facts=[
             *facts_of(shown.certificate.release, view.carried.table),
             *([("cells shown", shown.lines())] if shown.lines() else []),
@@ -513,9 +508,9 @@ def _columns(
     """
     computed = shown.opened.promise.is_derived
     parts = () if computed else shown.certificate.columns
-    bars = _intervals(shown, level)
+    bars = ends_of(shown, level)
     asked = beside.sampled
-    alone = None if asked is None else _intervals(shown, asked)
+    alone = None if asked is None else ends_of(shown, asked)
     table = shown.table
     columns = []
     for place, label in enumerate(table.columns):
@@ -556,32 +551,25 @@ def _as_text(table: pd.DataFrame, bars: pd.DataFrame | None) -> str:
     return "\n".join(map(visible, whole.to_csv().split("\n")))
 
 
-def _intervals(shown: Shown, level: float) -> pd.DataFrame | None:
-    """Return intervals, if these mean something for the frame."""
-    try:
-        return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
-    except QueryError:
-        return None
-
-
 def _percentages(
-    shown: Shown, level: float, there: Collection[int], asked: bool
+    shown: Shown, level: float, published: Collection[int], asks: bool
 ) -> tuple[dict[int, pd.DataFrame], list[str]]:
     """Return percentages of the totals of columns, and why there are none of others."""
-    found: dict[int, pd.DataFrame] = {}
+    percentages: dict[int, pd.DataFrame] = {}
     without: dict[str, list[str]] = {}
     for place, part in enumerate(shown.certificate.columns):
-        if not asked or not part.form.is_total or place in there:
+        if not asks or not part.form.is_total or place in published:
             continue
         label = shown.frame.columns[place]
         try:
             check_people(shown, "percent")
             link = definitions.PercentLink("percent", (), None, None)
             shares = numbers_shown(shown, link, label, level)
-            found[place] = shares.set_axis(shown.table.index, axis=0)
+            percentages[place] = shares.set_axis(shown.table.index, axis=0)
         except QueryError as error:
             without.setdefault(str(error), []).append(str(label))
-    return found, [f"No percentages of {_few(names)}: {why}" for why, names in without.items()]
+    notes = [f"No percentages of {_few(names)}: {reason}" for reason, names in without.items()]
+    return percentages, notes
 
 
 def _few(labels: Sequence[str]) -> str:

@@ -18,10 +18,9 @@ from dpframe.declaration import kinds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries import where
-from dpframe.queries.discovery import Discovery
 from dpframe.queries.edges import moment_of
 from dpframe.queries.query import OutputSpec, Query
-from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.searches import BoundSearch, CapSearch, Discovery
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 from dpframe.queries.where import Condition
 from dpframe.sources.cells import FLOAT, INTEGER, STRING

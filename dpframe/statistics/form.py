@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 
 import numpy as np
 
+from dpframe.context import cached_property
 from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
@@ -29,6 +30,8 @@ Block = TypeVar("Block", int, str)
 IntervalMethod: TypeAlias = Literal["total", "test", "first order", "test by row", "none"]
 """How intervals are found: around a total; by a test whose noise depends on the value alone, or on
 the cell, too; from the error to first order; or not at all."""
+
+_TIE = 1e-12  # relative: errors that close are one, so that the last digits do not decide
 
 ROWS, VALUE, Y, SQUARES = "rows", "value", "y", "squares"
 
@@ -266,17 +269,20 @@ class Statistic(ABC):
 
         Of a standard deviation, it is the most where it is a quarter of the width.
         """
-        known: Totals[Block] = Totals({}, loadings)
-        weights = _worst(self.in_half_widths)
-        moved = {block: np.asarray(part) for block, part in known.noise(weights).items()}
-        read = {block: np.zeros(1) for of in loadings.values() for block in of}
-        moved |= {block: zero for block, zero in read.items() if block not in moved}
-        errors = norm(moved.values())
-        largest = errors.argmax()
-        return {
-            block: float(np.broadcast_to(part, errors.shape)[largest]) * self.unit
-            for block, part in moved.items()
-        }
+        features, weights = self._foreseen
+        names = [*features, *loadings]
+        blocks = [*dict.fromkeys(block for name in names for block in loadings[name])]
+        of_features = [[loadings[name].get(block, 0.0) for block in blocks] for name in features]
+        # not a product of matrices, which need not round alike what cancels
+        moved = (weights[:, :, None] * np.array(of_features, np.float64)).sum(axis=1)
+        errors = np.hypot.reduce(moved, axis=1)
+        first = (errors >= (1 - _TIE) * errors.max()).argmax()
+        largest = moved[first] * self.unit
+        return dict(zip(blocks, largest.tolist(), strict=True))
+
+    @cached_property
+    def _foreseen(self) -> tuple[list[str], np.ndarray]:
+        return _worst(self.in_half_widths)
 
     @classmethod
     def words(cls, labels: Iterable[object]) -> str:
@@ -285,13 +291,14 @@ class Statistic(ABC):
 
 
 @lru_cache
-def _worst(statistic: Statistic) -> FeatureWeights:
-    """Return `(A - r B) / B.T` at the shapes."""
+def _worst(statistic: Statistic) -> tuple[list[str], np.ndarray]:
+    """Return the features, and `(A - r B) / B.T` by shape and feature."""
     shapes = statistic.shapes
     totals: Totals[int] = Totals(shapes, {name: {} for name in shapes})
     quotient = statistic.quotient(totals)
     apart = quotient.apart(quotient.value(totals))
-    return {name: weight / quotient.divisor for name, weight in apart.items()}
+    weights = np.broadcast_arrays(*(weight / quotient.divisor for weight in apart.values()))
+    return list(apart), np.stack(weights, axis=-1).reshape(-1, len(apart))
 
 
 def add_weights(one: FeatureWeights, other: FeatureWeights) -> dict[str, Any]:

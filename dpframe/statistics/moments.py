@@ -117,7 +117,8 @@ def parts_of_pair(degree: int) -> dict[str, Powers]:
     return {f"part {i} {j}": (i, j) for i, j in product(each, each)}
 
 
-def of_parts(powers: Powers, degree: int) -> list[float]:
+@lru_cache
+def of_parts(powers: Powers, degree: int) -> tuple[float, ...]:
     """Return the weights of the parts of a pair that add up to a moment.
 
     A polynomial is the sum of its Bernstein coefficients times the parts, where that of `x^a` at i
@@ -126,12 +127,12 @@ def of_parts(powers: Powers, degree: int) -> list[float]:
     Examples
     --------
     >>> of_parts((1, 0), 1)
-    [-1.0, -1.0, 1.0, 1.0]
+    (-1.0, -1.0, 1.0, 1.0)
     """
     first, second = (
         [_coefficient(at, power, degree) for at in range(degree + 1)] for power in powers
     )
-    return [one * other for one, other in product(first, second)]
+    return tuple(x * y for x, y in product(first, second))
 
 
 def _coefficient(at: int, power: int, degree: int) -> float:

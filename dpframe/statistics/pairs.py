@@ -234,6 +234,8 @@ class PairCorrelation(_Pair):
         k = np.sqrt(at.variances[1] / at.variances[0])
         bottom = self.divide(*self.raised_squares(at), k)
         quotient = Quotient(weigh(at.products), weigh(bottom), at.rows * at.bound, -1.0, 1.0)
+        if not any(totals.loadings.values()):
+            return quotient
         return replace(quotient, offset=-self._bias(totals, at, k, quotient))
 
     def _bias(

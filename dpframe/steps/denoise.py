@@ -121,62 +121,64 @@ def denoise(
     _ = release.noise  # quantiles that were selected have none
     check_apart(release, "denoise", TOGETHER)
     facts = describe(release.columns, released.columns)
-    how = check_denoising(
+    plan = check_denoising(
         method, released.index, facts, columns=columns, graph=graph, across=across, options=options
     )
-    return apply_denoising(shown, how)
+    return apply_denoising(shown, plan)
 
 
-def apply_denoising(shown: Shown, how: Denoising) -> pd.DataFrame:
+def apply_denoising(shown: Shown, plan: Denoising) -> pd.DataFrame:
     """Add the denoised columns to a table, with how they were computed."""
     released, release = shown.frame, shown.certificate.release
-    made = _of_totals(released, release, how)
-    for at in how.means:
+    denoised = _of_totals(released, release, plan)
+    for at in plan.means:
         law = release.noise.distribution
-        made[at] = _of_means(released.iloc[:, at], release.columns[at], law, how)
-    places = sorted(made)
+        denoised[at] = _of_means(released.iloc[:, at], release.columns[at], law, plan)
+    places = sorted(denoised)
     labels = [label_of(released.columns[at]) for at in places]
     columns = pd.DataFrame(
-        {label: made[at][0] for label, at in zip(labels, places, strict=True)}, index=released.index
+        {label: denoised[at][0] for label, at in zip(labels, places, strict=True)},
+        index=released.index,
     )
     definitions = [
-        replace(made[at][1], column=release.columns[at].name, into=label)
+        replace(denoised[at][1], column=release.columns[at].name, into=label)
         for label, at in zip(labels, places, strict=True)
     ]
     return shown.add(columns, definitions, [shown.labels[at] for at in places])
 
 
-def _of_totals(released: pd.DataFrame, release: Release, how: Denoising) -> dict[int, _Made]:
+def _of_totals(released: pd.DataFrame, release: Release, plan: Denoising) -> dict[int, _Made]:
     """Denoise counts and sums, by position."""
-    if not how.columns:
+    if not plan.columns:
         return {}
-    columns = [release.columns[at] for at in how.columns]
-    places = zip(how.columns, columns, strict=True)
+    columns = [release.columns[at] for at in plan.columns]
+    places = zip(plan.columns, columns, strict=True)
     values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
-    found, steps = _along(np.stack(values, axis=1), _facts(release, columns, how), how)
+    table, steps = _along(np.stack(values, axis=1), _facts(release, columns, plan), plan)
     shown = [
         numbers if column.times is None else seconds(numbers)
-        for column, numbers in zip(columns, found.T, strict=True)
+        for column, numbers in zip(columns, table.T, strict=True)
     ]
-    return dict(zip(how.columns, zip(shown, steps, strict=True), strict=True))
+    return dict(zip(plan.columns, zip(shown, steps, strict=True), strict=True))
 
 
-def _of_means(released: pd.Series, column: ColumnPart, law: Law, how: Denoising) -> _Made:
+def _of_means(released: pd.Series, column: ColumnPart, law: Law, plan: Denoising) -> _Made:
     """Denoise a column of means."""
     values = np.broadcast_to(column.statistic.estimate(column.totals)[0], len(released))
-    found, raw_risk = Denoised(values, math.nan, {}), math.nan
+    denoised, raw_risk = Denoised(values, math.nan, {}), math.nan
     if column.form.is_mean and np.isfinite(values).all():
-        found, raw_risk = shrunken_means(values, _noisy_ratio(column, law, len(values)))
-    same = found.values == values  # where nothing is known, cells are missing
-    found = found._replace(values=np.where(same, in_seconds(released, column.origin), found.values))
-    tried = {MEANS: found} if found.chosen else {}
-    moved = found.chosen.get("moved", 0) > 0
+        denoised, raw_risk = shrunken_means(values, _noisy_ratio(column, law, len(values)))
+    same = denoised.values == values  # where nothing is known, cells are missing
+    shown = np.where(same, in_seconds(released, column.origin), denoised.values)
+    denoised = denoised._replace(values=shown)
+    tried = {MEANS: denoised} if denoised.chosen else {}
+    moved = denoised.chosen.get("moved", 0) > 0
     kept = Choice((), Denoised(values, raw_risk, {}), tried)
-    choice = Choice((MEANS,), found, tried) if moved else kept
-    step = _step([choice], raw_risk, replace(how, edges=None))
+    choice = Choice((MEANS,), denoised, tried) if moved else kept
+    step = _step([choice], raw_risk, replace(plan, edges=None))
     if column.origin is None:
-        return found.values, step
-    return (times_like(released, found.values, column.origin) if moved else released.array), step
+        return denoised.values, step
+    return (times_like(released, denoised.values, column.origin) if moved else released.array), step
 
 
 def _noisy_ratio(column: ColumnPart, law: Law, rows: int) -> NoisyRatio:
@@ -202,15 +204,16 @@ def _noisy_ratio(column: ColumnPart, law: Law, rows: int) -> NoisyRatio:
 
 
 def _along(
-    table: np.ndarray, facts: Sequence[Facts], how: Denoising
+    table: np.ndarray, facts: Sequence[Facts], plan: Denoising
 ) -> tuple[np.ndarray, list[DenoiseDefinition]]:
     """Denoise a table line by line, along the axis asked for; return also a step by column."""
-    if how.across == "columns":
-        results = [_denoise(row, facts[0], how) for row in table]
-        steps = [_step(results, facts[0].variance, how)] * len(facts)
+    if plan.across == "columns":
+        results = [_denoise(row, facts[0], plan) for row in table]
+        steps = [_step(results, facts[0].variance, plan)] * len(facts)
         return _stack_results(results, table.shape), steps
-    results = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
-    steps = [_step([one], fact.variance, how) for one, fact in zip(results, facts, strict=True)]
+    results = [_denoise(column, fact, plan) for column, fact in zip(table.T, facts, strict=True)]
+    pairs = zip(results, facts, strict=True)
+    steps = [_step([result], fact.variance, plan) for result, fact in pairs]
     return _stack_results(results, table.T.shape).T, steps
 
 
@@ -218,34 +221,34 @@ def _stack_results(results: Sequence[Choice], shape: tuple[int, ...]) -> np.ndar
     return np.array([result.denoised.values for result in results]).reshape(shape)
 
 
-def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
+def _denoise(values: np.ndarray, facts: Facts, plan: Denoising) -> Choice:
     # bounds near the largest float, or totals that are public and have no noise
     if not (np.isfinite(values).all() and 0 < facts.sigma < math.inf):
         return Choice((), Denoised(values, facts.variance, {}), {})
-    if how.method == "auto":
+    if plan.method == "auto":
         return choose(values, facts)
-    if how.method == "posterior":
-        return posterior_choice(values, facts, how.options)
-    return Choice((how.method,), denoise_array(values, how.method, facts, how.options), {})
+    if plan.method == "posterior":
+        return posterior_choice(values, facts, plan.options)
+    return Choice((plan.method,), denoise_array(values, plan.method, facts, plan.options), {})
 
 
-def _facts(release: Release, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
+def _facts(release: Release, columns: Sequence[ColumnPart], plan: Denoising) -> list[Facts]:
     """Read from the certificate what is known of the noise in what is denoised together."""
     sizes = [_sizes(column) for column in columns]
-    common = set(release.noise.shared_blocks) if how.across == "rows" else _shared_blocks(sizes)
+    common = set(release.noise.shared_blocks) if plan.across == "rows" else _shared_blocks(sizes)
     law = release.noise.distribution
     groups = release.noise.drawn_together(release.query.cells)
     members = {block: len(group) for group in groups for block in group}
     return [
         Facts(
-            law.of_sum(len(own), max(members.get(block, 1) for block in own)),
-            math.hypot(*(size for block, size in own.items() if block not in common)),
-            math.hypot(*(size for block, size in own.items() if block in common)),
+            law.of_sum(len(moved), max(members.get(block, 1) for block in moved)),
+            math.hypot(*(size for block, size in moved.items() if block not in common)),
+            math.hypot(*(size for block, size in moved.items() if block in common)),
             nonnegative=column.span[0] >= 0,
             integer=column.integer and column.times is None,
-            edges=how.edges,
+            edges=plan.edges,
         )
-        for column, own in zip(columns, sizes, strict=True)
+        for column, moved in zip(columns, sizes, strict=True)
     ]
 
 
@@ -265,7 +268,7 @@ def _shared_blocks(sizes: Sequence[Mapping[str, float]]) -> set[str]:
     }
 
 
-def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseDefinition:
+def _step(results: Sequence[Choice], noise: float, plan: Denoising) -> DenoiseDefinition:
     """Describe what was done, except for where it was written."""
     members = {name for result in results for name in result.methods or ("none",)}
     chosen = _choices_of(results[0]) if len(results) == 1 else {}
@@ -275,14 +278,14 @@ def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseDef
         into="",
         method="; ".join(sorted({result.name for result in results})) or "none",
         members=tuple(sorted(members)) or ("none",),
-        asked=how.method,
-        options={name: _setting(value) for name, value in how.options.items()},
-        across=how.across,
-        graph=None if how.edges is None else _graph(how.edges),
+        asked=plan.method,
+        options={name: _setting(value) for name, value in plan.options.items()},
+        across=plan.across,
+        graph=None if plan.edges is None else _graph(plan.edges),
         noise_variance=_number(noise),
         chosen={name: _number(value) for name, value in chosen.items()},
-        tried=_gains(results, lambda made: _squared_gain(made, noise)),
-        tried_absolute=_gains(results, lambda made: made.gain),
+        tried=_gains(results, lambda denoised: _squared_gain(denoised, noise)),
+        tried_absolute=_gains(results, lambda denoised: denoised.gain),
     )
 
 
@@ -291,14 +294,14 @@ def _gains(results: Sequence[Choice], gain: Callable[[Denoised], float]) -> dict
     gains: dict[str, list[float]] = {}
     for result in results:
         # an average stands beside its members
-        for name, made in {**result.tried, result.name: result.denoised}.items():
-            gains.setdefault(name, []).append(gain(made))
+        for name, denoised in {**result.tried, result.name: result.denoised}.items():
+            gains.setdefault(name, []).append(gain(denoised))
     return {name: _number(float(np.mean(gain))) for name, gain in gains.items()}
 
 
-def _squared_gain(made: Denoised, noise: float) -> float:
+def _squared_gain(denoised: Denoised, noise: float) -> float:
     # an estimated risk can be negative, but no more than all noise can be removed
-    return 1 - max(made.risk, 0.0) / noise if noise else 0.0
+    return 1 - max(denoised.risk, 0.0) / noise if noise else 0.0
 
 
 def _choices_of(result: Choice) -> dict[str, float]:
@@ -377,21 +380,21 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         rule = f"tables must be the dict of margins that a release returned, got {a_type(tables)}."
         raise QueryError(rule, parameter="tables")
     shown = {columns: look(table) for columns, table in tables.items()}
-    releases = {columns: whole_release(one, "consistent") for columns, one in shown.items()}
+    releases = {columns: whole_release(table, "consistent") for columns, table in shown.items()}
     first = next(iter(releases.values()))
-    if any(not of_one_query(one, first) for one in releases.values()):
+    if any(not of_one_query(margin, first) for margin in releases.values()):
         rule = "tables must be margins of one query, as a release of dpframe.margins returned them."
         raise QueryError(rule, parameter="tables")
     names = next(iter(shown.values())).frame.columns
-    sets = [_columns(one) for one in releases.values()]
+    sets = [_columns(margin) for margin in releases.values()]
     check_margins(
-        sets, describe(first.columns, names), whole=not isinstance(first.mechanism, SumsPart)
+        sets, describe(first.columns, names), all_cells=not isinstance(first.mechanism, SumsPart)
     )
     return _add_columns(shown)
 
 
 def check_margins(
-    sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described], *, whole: bool
+    sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described], *, all_cells: bool
 ) -> None:
     """Check that margins can be made whole numbers that add up, before there are values.
 
@@ -401,7 +404,7 @@ def check_margins(
         The columns of the tables.
     columns
         What is released in each of them.
-    whole
+    all_cells
         Whether all combinations of groups can hold rows.
 
     Raises
@@ -409,7 +412,7 @@ def check_margins(
     QueryError
         If they cannot.
     """
-    if not whole:
+    if not all_cells:
         rule = "is not for margins whose keys= name combinations of groups"
         way_out = "Give keys={column: [...]}, or leave it out."
         raise QueryError.about("denoise", rule, _METHOD, way_out)
@@ -423,7 +426,7 @@ def check_margins(
         way_out = "Add count=dpf.count(), or leave it out."
         rule = "is for counts without weights, and there are none"
         raise QueryError.about("denoise", rule, _METHOD, way_out)
-    taken = {column.name for column in columns} | {label for one in sets for label in one}
+    taken = {column.name for column in columns} | {label for labels in sets for label in labels}
     again = [label_of(name) for name in counts if is_one_of(label_of(name), list(taken))]
     if again:
         raise names_taken(again[0])
@@ -439,13 +442,13 @@ def _add_columns(
 ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add the columns, with how they were computed."""
     first = next(iter(tables.values()))
-    counts = [at for at, one in enumerate(first.certificate.columns) if one.counts_rows]
-    whole = [_whole(tables, at) for at in counts]
+    counts = [at for at, column in enumerate(first.certificate.columns) if column.counts_rows]
+    numbers = [_whole(tables, at) for at in counts]
     labels = [label_of(first.frame.columns[at]) for at in counts]
-    made = {}
+    denoised = {}
     for name, shown in tables.items():
-        columns = {label: own[name] for label, own in zip(labels, whole, strict=True)}
-        made[name] = shown.add(
+        columns = {label: by_table[name] for label, by_table in zip(labels, numbers, strict=True)}
+        denoised[name] = shown.add(
             pd.DataFrame(columns, index=shown.frame.index),
             [
                 _definition(shown.certificate.release, at, label)
@@ -453,30 +456,32 @@ def _add_columns(
             ],
             [shown.labels[at] for at in counts],
         )
-    return made
+    return denoised
 
 
 def _whole(
     tables: Mapping[tuple[Hashable, ...], Shown], at: int
 ) -> dict[tuple[Hashable, ...], np.ndarray]:
     """Return the whole numbers of one released column, by table."""
-    releases = {name: one.certificate.release for name, one in tables.items()}
-    columns = dict.fromkeys(label for one in releases.values() for label in _columns(one))
+    releases = {name: table.certificate.release for name, table in tables.items()}
+    columns = dict.fromkeys(label for table in releases.values() for label in _columns(table))
     places = {column: at for at, column in enumerate(columns)}
-    axes = {name: [places[label] for label in _columns(one)] for name, one in releases.items()}
+    axes = {name: [places[label] for label in _columns(table)] for name, table in releases.items()}
     estimates = {
-        tuple(sorted(axes[name])): _cells(one.frame.iloc[:, at], releases[name], axes[name])
-        for name, one in tables.items()
+        tuple(sorted(axes[name])): _cells(table.frame.iloc[:, at], releases[name], axes[name])
+        for name, table in tables.items()
     }
     largest = max(float(np.abs(cells).max()) for cells in estimates.values())
     if largest > _LARGEST:  # so that all of them are whole numbers of 64 bits
-        estimates = {own: cells * (_LARGEST / largest) for own, cells in estimates.items()}
-    found = whole_tables(consistent_tables(estimates, estimates))
-    whole = {
-        name: found[tuple(sorted(own))].transpose(np.argsort(np.argsort(own)))
-        for name, own in axes.items()
+        estimates = {
+            places_of: cells * (_LARGEST / largest) for places_of, cells in estimates.items()
+        }
+    whole_cells = whole_tables(consistent_tables(estimates, estimates))
+    arrays = {
+        name: whole_cells[tuple(sorted(places_of))].transpose(np.argsort(np.argsort(places_of)))
+        for name, places_of in axes.items()
     }
-    return {name: cells.astype(np.int64).ravel() for name, cells in whole.items()}
+    return {name: cells.astype(np.int64).ravel() for name, cells in arrays.items()}
 
 
 def _cells(column: pd.Series, release: Release, axes: Sequence[int]) -> np.ndarray:

@@ -82,23 +82,23 @@ def _of_adjacency(graph: Any, n: int) -> np.ndarray:
     if tuple(graph.shape) != (n, n):
         rule = f"graph as a matrix must have a row and a column for each of the {n} rows released"
         raise QueryError(f"{rule}, got shape {tuple(graph.shape)}.", parameter="graph")
-    found = graph.tocoo()
-    kept = np.asarray(found.data) != 0
-    return np.column_stack([np.asarray(found.row)[kept], np.asarray(found.col)[kept]])
+    matrix = graph.tocoo()
+    kept = np.asarray(matrix.data) != 0
+    return np.column_stack([np.asarray(matrix.row)[kept], np.asarray(matrix.col)[kept]])
 
 
 def _positions_of_graphs(keys: Iterable[object], index: pd.Index) -> np.ndarray:
     """Find keys among the rows."""
     places = {key: place for place, key in enumerate(index)}
-    wanted = list(keys)
-    found = np.array([_place(places, key) for key in wanted], np.intp)
-    unknown = np.flatnonzero(found < 0)
+    listed = list(keys)
+    positions = np.array([_place(places, key) for key in listed], np.intp)
+    unknown = np.flatnonzero(positions < 0)
     if len(unknown):
-        ends = f"{len(unknown)} of {len(wanted)} ends"
+        ends = f"{len(unknown)} of {len(listed)} ends"
         rule = f"graph joins keys that are not rows of the release: {ends}"
         way_out = "Leave out the edges that lead there, or declare these keys."
         raise QueryError(f"{rule}. {way_out}", parameter="graph")
-    return found
+    return positions
 
 
 def _place(places: dict[Any, int], key: object) -> int:
@@ -126,12 +126,12 @@ def _along(index: pd.Index, level: int) -> np.ndarray:
     """
     codes = [index.get_level_values(i).factorize()[0] for i in range(index.nlevels)]
     del codes[len(codes) - level]
-    rest = np.zeros(len(index), np.intp)
+    others = np.zeros(len(index), np.intp)
     if codes:
-        rest = np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel()
-    order = np.argsort(rest, kind="stable")
+        others = np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(others, kind="stable")
     first, second = order[:-1], order[1:]
-    joined = rest[first] == rest[second]
+    joined = others[first] == others[second]
     return np.column_stack([first[joined], second[joined]])
 
 
@@ -237,8 +237,8 @@ def check_denoising(
         raise QueryError.about(called, f"must be 'auto' or one of {list(METHODS)}", method)
     if not is_one_of(across, (None, "rows", "columns")):
         raise QueryError.about("across", "must be 'rows' or 'columns'", across)
-    given = dict(options or {})
-    if method == "auto" and given and given.keys() <= METHODS["posterior"].options:
+    settings = dict(options or {})
+    if method == "auto" and settings and settings.keys() <= METHODS["posterior"].options:
         method = "posterior"
     chosen, means = _positions(released, columns, method, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
@@ -248,8 +248,8 @@ def check_denoising(
         chosen = _most_alike(released, chosen) if columns is None else chosen
         _check_same_noise([released[position] for position in chosen])
         index = pd.Index([released[position].name for position in chosen], tupleize_cols=False)
-    _check_options(method, given)
-    for name, value in given.items():
+    _check_options(method, settings)
+    for name, value in settings.items():
         if is_data(value) and name not in (_BY_ROW, _BY_VALUE):
             raise QueryError.about(name, "must be one value for all rows", value)
         if name == _BY_ROW and isinstance(value, pd.Series) and not value.index.equals(index):
@@ -257,7 +257,7 @@ def check_denoising(
             way_out = f"Use {name}=series.reindex(released.index)."
             raise QueryError(f"{rule}. {way_out}", parameter=name)
     edges = _edges(method, index, graph)
-    return Denoising(method, given, chosen, means, edges, across)
+    return Denoising(method, settings, chosen, means, edges, across)
 
 
 def _positions(
@@ -269,15 +269,15 @@ def _positions(
     """Find the counts and sums, and the means, to denoise; the names of levels are taken."""
     names = [column.name for column in released]
     if columns is None:
-        wanted = [
+        labels_chosen = [
             col.name for col in released if col.is_total or (method == "auto" and col.is_mean)
         ]
     else:
-        wanted = list(columns) if isinstance(columns, list) else [columns]
-    unknown = [name for name in wanted if not is_one_of(name, names)]
+        labels_chosen = list(columns) if isinstance(columns, list) else [columns]
+    unknown = [name for name in labels_chosen if not is_one_of(name, names)]
     if unknown:
         raise QueryError.about("columns", f"must be among {quote(names)}", unknown[0])
-    chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
+    chosen = tuple(dict.fromkeys(names.index(name) for name in labels_chosen))
     means = tuple(position for position in chosen if released[position].is_mean)
     apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
     if apart:
@@ -331,8 +331,9 @@ def _check_same_noise(released: Sequence[Described]) -> None:
 
 
 def _check_options(method: str, options: Mapping[str, Any]) -> None:
-    known = METHODS.get(method)  # none of "auto"
-    allowed, required = (known.options, known.required) if known else (frozenset(), frozenset())
+    denoiser = METHODS.get(method)  # none of "auto"
+    allowed = denoiser.options if denoiser else frozenset()
+    required = denoiser.required if denoiser else frozenset()
     unknown = sorted(options.keys() - allowed)
     if unknown:
         if nearest(unknown[0], _KEYWORDS):

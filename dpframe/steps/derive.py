@@ -23,6 +23,7 @@ from dpframe.options import By
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
+from dpframe.queries.reading import check_number
 from dpframe.steps.rename import join_tables
 from dpframe.steps.suppress import round_ends
 
@@ -181,7 +182,7 @@ def change(
     two = isinstance(along, pd.DataFrame)
     if two:
         before = cast(pd.DataFrame, along)
-        pair = [_released_columns(one) for one in (before, released)]
+        pair = [_released_columns(frame) for frame in (before, released)]
         released = join_tables(pair, ["before", "now"], _BETWEEN)
         along = _BETWEEN
     shown = look(released)
@@ -557,11 +558,11 @@ def ratio(
         _ = release.noise  # quantiles that were selected have none
     parts = {}
     for called, label in (("numerator", numerator), ("denominator", denominator)):
-        released_ones = [shown.opened.shown_label(one) for one in shown.labels]
+        released_ones = [shown.opened.shown_label(shown_label) for shown_label in shown.labels]
         if not is_one_of(label, released_ones):
             rule = f"must be the label of one of the columns released, {released_ones!r}"
             raise QueryError.about(called, rule, label)
-        place = [one == label for one in released_ones].index(True)
+        place = [shown_label == label for shown_label in released_ones].index(True)
         part = shown.certificate.releases[0].columns[place]
         if not part.form.is_total:
             raise no_total(called, label)
@@ -584,25 +585,25 @@ def _listed(by: Any) -> list[Any]:
     return list(by) if isinstance(by, list) else [by]
 
 
-def _levels(shown: Shown, given: Any, called: str) -> list[int]:
+def _levels(shown: Shown, labels: Any, called: str) -> list[int]:
     """Return the positions of levels of the index, of one name or of a list."""
-    names = _listed(given)
-    known = list(shown.opened.index.names) if shown.opened.levels else []
+    names = _listed(labels)
+    level_names = list(shown.opened.index.names) if shown.opened.levels else []
     for name in names:
-        if name is None or not is_one_of(name, known) or names.count(name) > 1:
-            rule = f"must name levels of the index, {known!r}, each once"
-            raise QueryError.about(called, rule, given, "Name several as a list.")
-    return [known.index(name) for name in names]
+        if name is None or not is_one_of(name, level_names) or names.count(name) > 1:
+            rule = f"must name levels of the index, {level_names!r}, each once"
+            raise QueryError.about(called, rule, labels, "Name several as a list.")
+    return [level_names.index(name) for name in names]
 
 
-def _level(shown: Shown, given: object, called: str) -> int:
+def _level(shown: Shown, label: object, called: str) -> int:
     """Return the position of one level."""
-    known = list(shown.opened.index.names) if shown.opened.levels else []
-    if given is None or not is_one_of(given, known):
-        rule = f"must be one level of the index, of {known!r}"
+    level_names = list(shown.opened.index.names) if shown.opened.levels else []
+    if label is None or not is_one_of(label, level_names):
+        rule = f"must be one level of the index, of {level_names!r}"
         way_out = "To subtract one key from another, use .dp.combine({after: 1, before: -1})."
-        raise QueryError.about(called, rule, given, way_out if called == "along" else "")
-    return known.index(given)
+        raise QueryError.about(called, rule, label, way_out if called == "along" else "")
+    return level_names.index(label)
 
 
 def _mapping(shown: Shown, at: int, groups: object) -> dict[str, str]:
@@ -611,23 +612,17 @@ def _mapping(shown: Shown, at: int, groups: object) -> dict[str, str]:
     keys = shown.opened.shown_keys(at)
     if not isinstance(groups, Mapping) or not groups:
         raise QueryError.about("by", f"must give keys of {name!r} another one, as a dict", groups)
-    found = {}
+    mapping = {}
     for old, new in groups.items():
         if not is_one_of(old, keys) or not is_label(new):
             rule = f"must give keys of {name!r} another one; its keys are {quote(list(keys)[:5])}"
             raise QueryError.about("by", rule, old)
-        found[token(shown.opened.levels[at].keys[list(keys).index(old)])] = token(new)
-    return found
+        mapping[token(shown.opened.levels[at].keys[list(keys).index(old)])] = token(new)
+    return mapping
 
 
 def _positive(name: str, value: object) -> float:
-    try:
-        number = as_float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = 0.0
-    if not 0 < number < np.inf:
-        raise QueryError.about(name, "must be a number above 0", value)
-    return number
+    return check_number(name, value, "must be a number above 0")
 
 
 def _by_row(
@@ -654,29 +649,29 @@ def _by_row(
     if levels is not None and numbers.index.nlevels != len(levels):
         raise QueryError.about(called, "must have one key for each key of the level", public)
     keys = [index.get_level_values(at) for at in places]
-    own = [numbers.index.get_level_values(at) for at in range(numbers.index.nlevels)]
-    wanted = list(zip(*(map(token, column) for column in keys), strict=True))
-    given = list(zip(*(map(token, column) for column in own), strict=True))
-    known = dict(zip(given, map(as_float, numbers), strict=True))
-    wrong = [key for key in dict.fromkeys(wanted) if not 0 < known.get(key, 0.0) < np.inf]
-    unknown = [key for key in given if key not in set(wanted)]
-    if wrong or unknown or len(known) < len(given):
-        why = "has no number above 0" if wrong else "is not in the table, or comes twice"
-        first = ", ".join((wrong or unknown or given)[0])
-        rule = f"{called} must have a number above 0 for each key of the table; {first} {why}"
+    levels_of_numbers = [numbers.index.get_level_values(at) for at in range(numbers.index.nlevels)]
+    rows = list(zip(*(map(token, column) for column in keys), strict=True))
+    keys_of_numbers = list(zip(*(map(token, column) for column in levels_of_numbers), strict=True))
+    by_key = dict(zip(keys_of_numbers, map(as_float, numbers), strict=True))
+    wrong = [key for key in dict.fromkeys(rows) if not 0 < by_key.get(key, 0.0) < np.inf]
+    unknown = [key for key in keys_of_numbers if key not in set(rows)]
+    if wrong or unknown or len(by_key) < len(keys_of_numbers):
+        reason = "has no number above 0" if wrong else "is not in the table, or comes twice"
+        first = ", ".join((wrong or unknown or keys_of_numbers)[0])
+        rule = f"{called} must have a number above 0 for each key of the table; {first} {reason}"
         raise QueryError(f"{rule}.", parameter=called)
-    return np.array([known[key] for key in wanted])
+    return np.array([by_key[key] for key in rows])
 
 
-def _levels_named(own: pd.Index, index: pd.Index, called: str) -> list[int]:
+def _levels_named(numbers: pd.Index, index: pd.Index, called: str) -> list[int]:
     """Return which levels of the table numbers are by: those of their names, or the only one."""
     names = list(index.names)
-    if list(own.names) == [None] and len(names) == 1:
+    if list(numbers.names) == [None] and len(names) == 1:
         return [0]
-    if any(name is None or name not in names for name in own.names):
+    if any(name is None or name not in names for name in numbers.names):
         rule = f"{called} must be by levels of the index, {quote(names)}, and name them"
         raise QueryError(f"{rule}: series.rename_axis([...]).", parameter=called)
-    return [names.index(name) for name in own.names]
+    return [names.index(name) for name in numbers.names]
 
 
 @public_call
@@ -774,7 +769,7 @@ def interval(
     choices = dict.fromkeys(shown.labels, ChosenCells())
     if not simultaneous:
         choices = choices_of(shown, chosen, sampling=sampling)
-    made = intervals.all_intervals(shown, level, **flags, choices=choices)
+    ends_computed = intervals.all_intervals(shown, level, **flags, choices=choices)
     ends = get_args(End)
     definitions = [
         IntervalDefinition(
@@ -791,5 +786,5 @@ def interval(
         for end in ends
     ]
     sources = [label for label in shown.labels for _ in ends]
-    table = put_beside(shown, made, definitions, sources, "interval")
+    table = put_beside(shown, ends_computed, definitions, sources, "interval")
     return round_ends(table) if any(map(shown.unit, shown.labels)) else table

@@ -161,12 +161,12 @@ def quantile(
         )  # fmt: skip
     if not isinstance(column, pd.DataFrame) or ATTRIBUTE not in column.attrs:
         raise takes_no_frame("quantile")
-    asked = {
+    arguments = {
         "by": by, "where": where, "keys": keys, "max_rows": max_rows, "max_groups": max_groups,
         "max_rows_per_group": max_rows_per_group, "bounds": bounds, "bins": bins,
         "candidates": candidates,
     }  # fmt: skip
-    for name, value in asked.items():
+    for name, value in arguments.items():
         if value is not None:
             rule = f"this frame was released: quantiles are read off it for nothing, not by {name}="
             raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75]).", parameter=name)
@@ -177,7 +177,7 @@ def quantiles_of(
     released: pd.DataFrame, q: Quantiles, level: float = 0.95, *, simultaneous: bool = False
 ) -> pd.DataFrame:
     """Read quantiles off a released distribution, with intervals; it costs no privacy."""
-    found = tuple(map(float, read_quantiles(q)))
+    quantiles = tuple(map(float, read_quantiles(q)))
     level = check_level(level)
     check_flag("simultaneous", simultaneous)
     shown = look(released)
@@ -192,14 +192,14 @@ def quantiles_of(
         rule = f"a level is called {LEVEL!r}, as the one that says which quantile a row is about"
         raise QueryError(f"{rule}. Use .dp.rename(levels={{...}}) before.", label=LEVEL)
     at_once, origin = bool(simultaneous), shown.opened.certificate.table.origin
-    read = Read(found, level, at_once, is_scalar(q))
-    made, described = quantiles_read(released, release, read)
+    read = Read(quantiles, level, at_once, is_scalar(q))
+    table, described = quantiles_read(released, release, read)
     low, high = (
-        QuantileDefinition("quantile", column, found, level, at_once, read.scalar, end, origin)
+        QuantileDefinition("quantile", column, quantiles, level, at_once, read.scalar, end, origin)
         for end in get_args(End)
     )
-    attach(made, [described], [None, low, high], salt=salt_of([shown.opened]))
-    return made
+    attach(table, [described], [None, low, high], salt=salt_of([shown.opened]))
+    return table
 
 
 @public_call
@@ -245,46 +245,46 @@ def between(
     level = check_level(level)
     shown = look(released)
     release = whole_release(shown, "between")
-    found = distribution_of(shown.frame, release, "between")
-    sums = _sums(found, release, _places(found, low, high), level)
+    ranges = distribution_of(shown.frame, release, "between")
+    sums = _sums(ranges, release, _places(ranges, low, high), level)
     return mark_diagnosis(sums, [release], "between")
 
 
 def _sums(
-    found: Distribution, release: Release, ends: tuple[float, float], level: float
+    ranges: Distribution, release: Release, ends: tuple[float, float], level: float
 ) -> pd.DataFrame:
     """Return sums over bins with their errors."""
     inner = math.ceil(ends[0]), math.floor(ends[1])
     outer = math.floor(ends[0]), math.ceil(ends[1])
-    estimates, error = _sum(found, ends)
+    estimates, error = _sum(ranges, ends)
     law = release.noise.distribution
-    known = {own: _whole_bins(found, own, law, level) for own in {inner, outer}}
-    (inside, below), (touched, above) = known[inner], known[outer]
+    sums = {pair: _whole_bins(ranges, pair, law, level) for pair in {inner, outer}}
+    (inside, below), (touched, above) = sums[inner], sums[outer]
     columns = {
         "estimate": estimates,
         "std_error": np.full(len(estimates), error),
         "low": np.minimum(inside - below, estimates),
         "high": np.maximum(touched + above, estimates),
     }
-    return pd.DataFrame(columns, index=found.groups)
+    return pd.DataFrame(columns, index=ranges.groups)
 
 
 def _whole_bins(
-    found: Distribution, ends: tuple[int, int], law: Law, level: float
+    ranges: Distribution, ends: tuple[int, int], law: Law, level: float
 ) -> tuple[np.ndarray, float]:
     """Return the rows in whole bins by group, and the half-width of their intervals."""
     first, final = ends
     if first >= final:
-        return np.zeros(len(found.rows)), 0.0
-    rows, error = _sum(found, ends)
-    weights = np.zeros(len(found.bins))
+        return np.zeros(len(ranges.rows)), 0.0
+    rows, error = _sum(ranges, ends)
+    weights = np.zeros(len(ranges.bins))
     weights[first:final] = 1.0
-    width = exact_half_width(found.known, weights, law, level)
+    width = exact_half_width(ranges.known, weights, law, level)
     bound = law.quantile(level) * error + ENDS_OF_ROUNDING
     return rows, bound if width is None else min(width, bound)
 
 
-def _sum(found: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, float]:
+def _sum(ranges: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, float]:
     """Return the rows between two places by group, and their standard error."""
     weights: dict[int, float] = {}
     for sign, end in zip((-1, 1), ends, strict=True):
@@ -292,43 +292,44 @@ def _sum(found: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, fl
         weights[edge] = weights.get(edge, 0.0) + sign * (1 - part)
         if part:
             weights[edge + 1] = weights.get(edge + 1, 0.0) + sign * part
-    edges, own = np.array(sorted(weights)), np.array([weights[edge] for edge in sorted(weights)])
+    edges = np.array(sorted(weights))
+    by_edge = np.array([weights[edge] for edge in sorted(weights)])
     at, other = np.triu_indices(len(edges))
-    covariances = found.known.edge_covariances(edges[at], edges[other])
+    covariances = ranges.known.edge_covariances(edges[at], edges[other])
     twice = np.where(at == other, 1.0, 2.0)
-    variance = float((twice * own[at] * own[other] * covariances).sum())
-    return below_edges(found.rows)[:, edges] @ own, math.sqrt(max(variance, 0.0))
+    variance = float((twice * by_edge[at] * by_edge[other] * covariances).sum())
+    return below_edges(ranges.rows)[:, edges] @ by_edge, math.sqrt(max(variance, 0.0))
 
 
-def _places(found: Distribution, low: object, high: object) -> tuple[float, float]:
+def _places(ranges: Distribution, low: object, high: object) -> tuple[float, float]:
     """Return the places of two ends among the edges."""
-    first, final = 0.0, float(len(found.bins))
+    first, final = 0.0, float(len(ranges.bins))
     if low is not None:
-        first = _place(found, low, "low", -1 if found.whole and found.upward else 0)
+        first = _place(ranges, low, "low", -1 if ranges.whole and ranges.upward else 0)
     if high is not None:
-        final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
+        final = _place(ranges, high, "high", 1 if ranges.whole and not ranges.upward else 0)
     if not first < final:
         rule = f"must be below high={quote(high)}, and both in the bins"
         raise QueryError.about("low", rule, low)
     return first, final
 
 
-def _place(found: Distribution, given: object, name: str, beside: int) -> float:
+def _place(ranges: Distribution, end: object, name: str, beside: int) -> float:
     """Return the place of an end: that of an edge, or of one beside it, or between two."""
-    edges = found.edges
-    moment = as_moment(given)
-    value: Any = given if moment is None else moment
+    edges = ranges.edges
+    moment = as_moment(end)
+    value: Any = end if moment is None else moment
     try:
-        wanted = value + beside if beside else value
-        place = int(edges.searchsorted(wanted))
-        known = not isinstance(given, bool | np.bool_)  # which would count as 1
-        if known and place < len(edges) and edges[place] == wanted:
+        edge = value + beside if beside else value
+        place = int(edges.searchsorted(edge))
+        comparable = not isinstance(end, bool | np.bool_)  # which would count as 1
+        if comparable and place < len(edges) and edges[place] == edge:
             return place
-        if known and 0 < place < len(edges) and not found.whole:
+        if comparable and 0 < place < len(edges) and not ranges.whole:
             below, above = edges[place - 1], edges[place]
-            return place - 1 + float((wanted - below) / (above - below))
+            return place - 1 + float((edge - below) / (above - below))
     except (TypeError, ValueError):  # another kind than the edges
         pass
-    kind = "a whole number" if found.whole else "a value"
+    kind = "a whole number" if ranges.whole else "a value"
     span = f"{edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, where the bins are"
-    raise QueryError.about(name, f"must be {kind} from {span}", given)
+    raise QueryError.about(name, f"must be {kind} from {span}", end)

@@ -76,25 +76,25 @@ def rename(
         levels=_renamed(alias.levels, of_levels),
         keys={**alias.keys, **of_keys},
     )
-    made = _show(shown, of_columns, of_levels, keys or {})
-    return shown.sealed(made, opened.changed(alias=changed))
+    renamed = _show(shown, of_columns, of_levels, keys or {})
+    return shown.sealed(renamed, opened.changed(alias=changed))
 
 
-def _alias(shown: Shown, called: str, given: object, known: Sequence[str]) -> dict[str, str]:
+def _alias(shown: Shown, called: str, new_labels: object, tokens: Sequence[str]) -> dict[str, str]:
     """Return new names, as texts, by what was released, as JSON."""
-    which = {shown.opened.shown_label(one, called): one for one in known}
-    if given is not None and not isinstance(given, Mapping):
+    which = {shown.opened.shown_label(released, called): released for released in tokens}
+    if new_labels is not None and not isinstance(new_labels, Mapping):
         rule = "must be a dict of new labels by old ones, such as {'count': 'trips'}"
-        raise QueryError.about(called, rule, given)
-    found = {}
-    for old, new in (given or {}).items():
+        raise QueryError.about(called, rule, new_labels)
+    alias = {}
+    for old, new in (new_labels or {}).items():
         _check_name(called, old, new)
         if not is_label(old) or old not in which:
             other = "levels" if called == "columns" else "columns"
             way_out = f"Give {other} by their own: {other}={{{quote(old)}: {quote(new)}}}."
             raise QueryError.about(called, f"must be among {quote(list(which))}", old, way_out)
-        found[which[old]] = new
-    return found
+        alias[which[old]] = new
+    return alias
 
 
 def _check_name(called: str, old: Any, new: object) -> None:
@@ -105,17 +105,18 @@ def _check_name(called: str, old: Any, new: object) -> None:
 def _followers(shown: Shown, renamed: Mapping[str, str]) -> dict[str, str]:
     """Return the new names of what was computed from columns with new names."""
     opened = shown.opened
-    found = {}
+    followers = {}
     for name, source in opened.labels_by_name.items():
         if source not in renamed:
             continue
         before = str(opened.shown_label(source))
         for label, column in opened.columns.items():
             text = str(opened.shown_label(label))
-            own = column.part.definition
-            if own is not None and own.column == name and text.startswith(f"{before}_"):
-                found[label] = f"{renamed[source]}{text.removeprefix(before)}"
-    return found
+            definition = column.part.definition
+            follows = definition is not None and definition.column == name
+            if follows and text.startswith(f"{before}_"):
+                followers[label] = f"{renamed[source]}{text.removeprefix(before)}"
+    return followers
 
 
 def _check_free(shown: Shown, columns: Mapping[str, str], levels: Mapping[str, str]) -> None:
@@ -145,27 +146,27 @@ def _aliases_of_keys(shown: Shown, keys: object) -> dict[str, dict[str, str]]:
     """Check new keys by level."""
     if keys is not None and not isinstance(keys, Mapping):
         raise QueryError.about("keys", "must be a dict of dicts by level", keys)
-    opened, found = shown.opened, {}
+    opened, aliases = shown.opened, {}
     levels = {opened.shown_label(token(level.name), "levels"): level for level in opened.levels}
-    for name, given in (keys or {}).items():
-        if not is_label(name) or name not in levels or not isinstance(given, Mapping):
+    for name, new_keys in (keys or {}).items():
+        if not is_label(name) or name not in levels or not isinstance(new_keys, Mapping):
             rule = f"must be dicts of new keys by level, one of {quote(list(levels))}"
             raise QueryError.about("keys", rule, name)
         level = levels[name]
         before = opened.table.alias.keys.get(token(level.name), {})
-        known = {before.get(token(old), token(old)): new for old, new in given.items()}
-        for old, new in given.items():
+        renamed = {before.get(token(old), token(old)): new for old, new in new_keys.items()}
+        for old, new in new_keys.items():
             _check_name("keys", old, new)
-        unknown = [old for old in known if old not in level.tokens]
-        after = {**{key: key for key in level.tokens}, **{o: token(n) for o, n in known.items()}}
+        unknown = [old for old in renamed if old not in level.tokens]
+        after = {**{key: key for key in level.tokens}, **{o: token(n) for o, n in renamed.items()}}
         again = len({*after.values()}) < len(after) or any(
-            token(new) in level.tokens and token(new) != old for old, new in known.items()
+            token(new) in level.tokens and token(new) != old for old, new in renamed.items()
         )
         if unknown or again:
             rule = f"must rename keys of {name!r}, each to a text that is no other key's"
-            raise QueryError.about("keys", rule, dict(given), label=name)
-        found[token(level.name)] = _renamed(before, known)
-    return found
+            raise QueryError.about("keys", rule, dict(new_keys), label=name)
+        aliases[token(level.name)] = _renamed(before, renamed)
+    return aliases
 
 
 def _show(
@@ -176,35 +177,36 @@ def _show(
 ) -> pd.DataFrame:
     """Give columns, levels and keys of a table their new names, wherever it has them."""
     opened = shown.opened
-    made = pd.DataFrame(shown.source)
-    made.attrs = {}
+    table = pd.DataFrame(shown.source)
+    table.attrs = {}
     labels = {opened.shown_label(old): new for old, new in columns.items()}
     names = {opened.shown_label(old, "levels"): new for old, new in levels.items()}
-    for name, given in keys.items():
-        if name in made.columns:
-            made = made.assign(**{str(name): made[name].replace(dict(given))})
+    for name, new_keys in keys.items():
+        if name in table.columns:
+            table = table.assign(**{str(name): table[name].replace(dict(new_keys))})
         for axis in (0, 1):
-            if name in made.axes[axis].names:
-                made = made.rename(
-                    dict(given), axis=axis, level=name if made.axes[axis].nlevels > 1 else None
+            if name in table.axes[axis].names:
+                table = table.rename(
+                    dict(new_keys), axis=axis, level=name if table.axes[axis].nlevels > 1 else None
                 )
-    flat = made.columns.nlevels == 1
-    both = labels | {name: new for name, new in names.items() if flat and name in made.columns}
-    for axis, number in product((ROWS, COLUMNS), range(max(one.nlevels for one in made.axes))):
-        index = made.axes[axis]
+    flat = table.columns.nlevels == 1
+    both = labels | {name: new for name, new in names.items() if flat and name in table.columns}
+    most = max(table.index.nlevels, table.columns.nlevels)
+    for axis, number in product((ROWS, COLUMNS), range(most)):
+        index = table.axes[axis]
         # a key may read like a label
         level = number if index.nlevels > 1 else None
         if number >= index.nlevels or (axis, number) in shown.layout.levels:
             continue
         if axis == COLUMNS:
-            made = made.rename(columns=both, level=level)
+            table = table.rename(columns=both, level=level)
         else:
-            made = made.rename(index=labels, level=level)
+            table = table.rename(index=labels, level=level)
     for axis in (ROWS, COLUMNS):
-        index = made.axes[axis]
+        index = table.axes[axis]
         renamed = index.set_names([names.get(n, n) for n in index.names])
-        made = made.set_axis(renamed, axis="columns" if axis == COLUMNS else "index")
-    return made
+        table = table.set_axis(renamed, axis="columns" if axis == COLUMNS else "index")
+    return table
 
 
 @public_call
@@ -286,7 +288,8 @@ class MarginLevels(NamedTuple):
         if not is_label(key) or not is_unicode(key):
             raise QueryError.about("margins_name", "must be a key", key)
         for table in tables:
-            if token(key) in {token(own) for level in table.opened.levels for own in level.keys}:
+            keys = [held for level in table.opened.levels for held in level.keys]
+            if token(key) in map(token, keys):
                 rule = "must be a key that the tables do not have"
                 raise QueryError.about("margins_name", rule, key)
             names = table.frame.index.names if table.opened.levels else []
@@ -300,9 +303,9 @@ class MarginLevels(NamedTuple):
         """Return a table with all levels."""
         index = frame.index
         levels = [index.get_level_values(at) for at in range(index.nlevels)]
-        known = dict(zip(index.names, levels, strict=True))
-        whole = pd.Index([self.key] * len(frame), dtype=object, tupleize_cols=False)
-        values = [known.get(name, whole) for name in self.levels]
+        by_name = dict(zip(index.names, levels, strict=True))
+        total = pd.Index([self.key] * len(frame), dtype=object, tupleize_cols=False)
+        values = [by_name.get(name, total) for name in self.levels]
         if len(values) == 1:
             return frame.set_axis(values[0].rename(self.levels[0]), axis=0)
         return frame.set_axis(pd.MultiIndex.from_arrays(values, names=list(self.levels)), axis=0)
@@ -328,21 +331,21 @@ def join_tables(
     labels = None if keys is None else _checked_keys(list(keys), name, tables[0].frame, len(tables))
     if keys is None and name is not None:
         raise QueryError.about("name", "is for a level of keys", name, "Give keys=, too.")
-    whole = [fill(table.opened.frame_of([*table.labels, *table.computed])) for table in tables]
-    made = _join_frames(whole, labels, name)
-    if not made.index.is_unique:
+    filled = [fill(table.opened.frame_of([*table.labels, *table.computed])) for table in tables]
+    united = _join_frames(filled, labels, name)
+    if not united.index.is_unique:
         way_out = "Tell them apart: keys=[...], name=..."
         raise QueryError(f"keys come twice in these releases. {way_out}", parameter="releases")
-    rows = np.split(np.arange(len(made)), np.cumsum([len(frame) for frame in whole[:-1]]))
+    rows = np.split(np.arange(len(united)), np.cumsum([len(frame) for frame in filled[:-1]]))
     if len(parts) > 1:
         pairs = zip(parts, rows, strict=True)
-        parts = [replace(one, rows=Packed.of(own)) for one, own in pairs]
+        parts = [replace(promise, rows=Packed.of(places)) for promise, places in pairs]
     joined = None if labels is None else JoinedPart(str(name), tuple(map(str, labels)))
     attach(
-        made, parts, definitions, joined=joined, salt=salt_of([table.opened for table in tables])
+        united, parts, definitions, joined=joined, salt=salt_of([table.opened for table in tables])
     )
     shown = _join_frames([fill(table.table) for table in tables], labels, name)
-    return tables[0].sealed(shown, record_on(made))
+    return tables[0].sealed(shown, record_on(united))
 
 
 def _only_release(table: Shown) -> Release:
@@ -355,7 +358,7 @@ def _only_release(table: Shown) -> Release:
 
 def _shared_definitions(tables: Sequence[Shown]) -> list[Definition | None]:
     """Return how columns were computed, the same in all tables."""
-    first, *others = ([_alike(one) for one in table.computed.values()] for table in tables)
+    first, *others = ([*map(_alike, table.computed.values())] for table in tables)
     if any(other != first for other in others):
         rule = "columns that were computed must be so in all releases alike"
         way_out = "Leave them out, or compute them afterwards"
@@ -374,18 +377,19 @@ def _alike(definition: Definition) -> Definition:
 
 def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]) -> None:
     """Check that no cell comes twice: it would seem to have been measured twice."""
-    for (at, one), (later, other) in combinations(enumerate(releases), 2):
-        same = (one.release_id, one.query.name) == (other.release_id, other.query.name)
+    for (at, release), (later, other) in combinations(enumerate(releases), 2):
+        same = (release.release_id, release.query.name) == (other.release_id, other.query.name)
         keys = [frames[place].index for place in (at, later)]
-        if same and _of(one) & _of(other) and keys[0].isin(keys[1]).any():
-            rule = f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}"
+        if same and _of(release) & _of(other) and keys[0].isin(keys[1]).any():
+            numbers = f"{at + 1} and {later + 1}"
+            rule = f"releases {numbers} have cells of one release, {release.release_id}"
             way_out = "whose noise was drawn once. Leave one out; pd.concat joins parts of a table"
             raise QueryError(f"{rule}, {way_out}.", parameter="releases")
 
 
 def _of(release: Release) -> set[tuple[object, ...]]:
     """Say what was measured, whatever it is called."""
-    return {(one.kind, one.about, one.where, one.weights) for one in release.columns}
+    return {(column.kind, column.about, column.where, column.weights) for column in release.columns}
 
 
 def _checked_keys(

@@ -1,6 +1,6 @@
 """Round released numbers, leave out those that say little, and choose rows, as is written down."""
 
-import math
+import sys
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal
 
@@ -16,9 +16,10 @@ from dpframe.errors import QueryError, quote
 from dpframe.inference.intervals import check_no_intervals_beside, total_half_width
 from dpframe.inference.selection import passes
 from dpframe.inference.sums import outward, rounded
-from dpframe.privacy.amounts import WRITTEN, as_float, as_number
+from dpframe.privacy.amounts import WRITTEN
 from dpframe.public import public_call
 from dpframe.queries.edges import in_seconds
+from dpframe.queries.reading import check_number
 
 
 @public_call
@@ -91,8 +92,8 @@ def suppress(
         _warn_of_noise(shown, judge, least)
     cut = CutPart("suppress", judge, least, most)
     judges = {label: label if judge is None else judge for label in shown.labels}
-    says_little = {one: ~passes(shown.opened, one, cut) for one in {*judges.values()}}
-    hidden = {label: says_little[one] for label, one in judges.items()}
+    says_little = {judged: ~passes(shown.opened, judged, cut) for judged in {*judges.values()}}
+    hidden = {label: says_little[judged] for label, judged in judges.items()}
     sources = _sources(shown)
 
     def edit(cells: Located, column: pd.Series) -> pd.Series:
@@ -108,15 +109,15 @@ def suppress(
 def _sources(shown: Shown) -> dict[str, str]:
     """Return for each column that is shown the released one it belongs to, as JSON."""
     by_name = shown.opened.labels_by_name
-    computed = {
-        label: by_name[one.column] for label, one in shown.computed.items() if one.column in by_name
-    }
+    columns = {label: definition.column for label, definition in shown.computed.items()}
+    computed = {label: by_name[name] for label, name in columns.items() if name in by_name}
     return {**{label: label for label in shown.labels}, **computed}
 
 
 def _label_of(shown: Shown, label: object) -> str:
     """Find a column, released or computed, by its label."""
-    labels = {shown.opened.shown_label(one): one for one in (*shown.labels, *shown.computed)}
+    tokens = (*shown.labels, *shown.computed)
+    labels = {shown.opened.shown_label(token): token for token in tokens}
     if not is_one_of(label, labels):
         raise QueryError.about("by", f"must name a column, {quote(list(labels))}", label)
     return labels[label]
@@ -124,16 +125,16 @@ def _label_of(shown: Shown, label: object) -> str:
 
 def _check_judges(shown: Shown, judge: str | None, low: float | None, most: float | None) -> None:
     """Check that the columns that decide which cells are suppressed can."""
-    known = shown.certificate.releases[0].columns
+    columns = shown.certificate.releases[0].columns
     if judge in shown.computed:
         if most is not None:
             way_out = "Take the released column."
             rule = "was computed, and has no standard error"
             raise QueryError.about("by", rule, shown.opened.shown_label(str(judge)), way_out)
         return
-    for place in range(len(known)) if judge is None else [shown.labels.index(judge)]:
-        own = low is not None and judge is None and not known[place].form.is_total
-        if own or known[place].times is not None:
+    for place in range(len(columns)) if judge is None else [shown.labels.index(judge)]:
+        by_size = low is not None and judge is None and not columns[place].form.is_total
+        if by_size or columns[place].times is not None:
             label = shown.frame.columns[place]
             rule = f"column {label!r} cannot say by its size which cells are to be suppressed"
             way_out = "Give the column that can, a count: by=..."
@@ -147,9 +148,8 @@ def _warn_of_noise(shown: Shown, judge: str | None, least: float) -> None:
         if label in shown.computed:
             continue
         place = shown.labels.index(label)
-        widths = [
-            total_half_width(one, one.columns[place], _LEVEL) for one in shown.certificate.releases
-        ]
+        releases = shown.certificate.releases
+        widths = [total_half_width(part, part.columns[place], _LEVEL) for part in releases]
         width = min((width for width in widths if width is not None), default=0.0)
         if width > least:
             name = shown.opened.shown_label(label)
@@ -159,24 +159,55 @@ def _warn_of_noise(shown: Shown, judge: str | None, least: float) -> None:
             )
 
 
-def _limit(name: str, given: object) -> float:
+def _limit(name: str, value: object) -> float:
     """Read a limit."""
-    try:
-        limit = float(as_number(given))
-    except (TypeError, ValueError, OverflowError):
-        limit = math.nan
-    if not math.isfinite(limit):
-        raise QueryError.about(name, "must be a finite number", given)
-    return limit
+    least = -sys.float_info.max
+    return check_number(name, value, "must be a finite number", least=least)
 
 
 def nlargest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
-    """Keep the rows with the largest values of a released column, and write down that choice."""
+    """Keep the rows with the largest values of a released column, and write that down.
+
+    Parameters
+    ----------
+    released
+        A frame that was released.
+    n
+        How many.
+    column
+        The column; `None`: the only one. Released values decide, rounded or not.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If n is not a whole number, or there is no such released column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
+    >>> released.dp.nlargest(1).index.tolist()
+    ['B']
+    """
     return _keep_extreme(released, "nlargest", n, column)
 
 
 def nsmallest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
-    """Keep the rows with the smallest values of a released column, and write down that choice."""
+    """Keep the rows with the smallest values of a released column; see `.dp.nlargest`.
+
+    Parameters
+    ----------
+    released
+        A frame that was released.
+    n
+        How many.
+    column
+        The column; `None`: the only one.
+    """
     return _keep_extreme(released, "nsmallest", n, column)
 
 
@@ -199,9 +230,9 @@ def _keep_extreme(
         rule = f"{call} takes rows, and this table shows cells of a row side by side"
         raise QueryError(f"{rule}. Call it before that.", parameter="released")
     values = in_seconds(shown.frame.iloc[:, place], None)[shown.rows]
-    known = np.flatnonzero(shown.seen[shown.labels[place]][shown.rows])
+    present = np.flatnonzero(shown.seen[shown.labels[place]][shown.rows])
     sign = -1 if call == "nlargest" else 1
-    order = known[np.argsort(sign * values[known], kind="stable")]
+    order = present[np.argsort(sign * values[present], kind="stable")]
     cut = CutPart(
         call=call,
         column=shown.labels[place],
@@ -214,6 +245,7 @@ def _keep_extreme(
 
 _LEVEL = 0.95  # at which the noise is compared with a limit
 _MOST_DECIMALS = 15  # floats have no more
+_UNIT_ABOVE_0 = "must be a unit above 0, such as 5"
 
 
 @public_call
@@ -279,12 +311,12 @@ def _round_to(shown: Shown, units: Mapping[str, float]) -> pd.DataFrame:
         label = str(cells.label)
         if label not in units or not shown.opened.rows:
             return column
-        known = shown.opened.columns[label]
-        if known.kind:
+        released = shown.opened.columns[label]
+        if released.kind:
             numbers = column
         else:
-            numbers = known.numbers.values[np.maximum(cells.rows, 0)]
-        return _round(column, numbers, units[label], getattr(known.part.definition, "end", None))
+            numbers = released.numbers.values[np.maximum(cells.rows, 0)]
+        return _round(column, numbers, units[label], getattr(released.part.definition, "end", None))
 
     return shown.change(opened, edit)
 
@@ -298,12 +330,12 @@ def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
             raise QueryError.about("to", "is in place of decimals", to, "Give one of them.")
         units = {_named(shown, name, numbers): _unit(count) for name, count in decimals.items()}
     else:
-        unit = _unit(decimals) if to is None else _unit_given(to)
+        unit = _unit(decimals) if to is None else check_number("to", to, _UNIT_ABOVE_0)
         units = dict.fromkeys(numbers, unit)
     if not units:
-        why = "there are no numbers to round in this release, or decimals name none"
+        reason = "there are no numbers to round in this release, or decimals name none"
         way_out = "Times are not rounded: leave the step out, or name columns of numbers."
-        raise QueryError(f"{why}. {way_out}", parameter="decimals")
+        raise QueryError(f"{reason}. {way_out}", parameter="decimals")
     for label, unit in units.items():
         _check_unit(shown, label, unit)
     units |= {label: units[source] for label, source in sources.items() if source in units}
@@ -336,12 +368,12 @@ def _named(shown: Shown, name: object, numbers: list[str]) -> str:
     label = labels[name]
     source = shown.middle_of(label)
     if source is not None:
-        why = f"which is rounded to the outside with {shown.opened.shown_label(source)!r}"
+        reason = f"which is rounded to the outside with {shown.opened.shown_label(source)!r}"
     elif label not in numbers:
-        why = "no column of numbers"
+        reason = "no column of numbers"
     else:
         return label
-    rule = f"decimals name {name!r}, {why}. Leave it out."
+    rule = f"decimals name {name!r}, {reason}. Leave it out."
     raise QueryError(rule, parameter="decimals", label=name)
 
 
@@ -352,28 +384,18 @@ def _unit(count: object) -> float:
     return float(f"1e{-count}")
 
 
-def _unit_given(to: object) -> float:
-    try:
-        unit = as_float(to)
-    except (TypeError, ValueError, OverflowError):
-        unit = 0.0
-    if not 0 < unit < np.inf:
-        raise QueryError.about("to", "must be a unit above 0, such as 5", to)
-    return unit
-
-
 def _round(column: pd.Series, numbers: Any, unit: float, end: str | None) -> pd.Series:
     """Round the numbers of cells; whole ones stay whole, and missing ones missing."""
     missing = column.isna()
     if end is None:
-        made = rounded(numbers, unit)
+        numbers_rounded = rounded(numbers, unit)
     else:
-        made = outward(numbers, unit, up=end == "high")
+        numbers_rounded = outward(numbers, unit, up=end == "high")
     if column.dtype.kind in "mM":
-        return pd.Series(made, index=column.index)
-    whole = numbers.dtype.kind == "i" and float(unit).is_integer()
-    made = np.asarray(made).astype(np.int64) if whole else made
-    series = pd.Series(made, index=column.index)
+        return pd.Series(numbers_rounded, index=column.index)
+    integers = numbers.dtype.kind == "i" and float(unit).is_integer()
+    numbers_rounded = np.asarray(numbers_rounded).astype(np.int64) if integers else numbers_rounded
+    series = pd.Series(numbers_rounded, index=column.index)
     if missing.any():
-        series = series.astype("Int64" if whole else "Float64").mask(missing)
-    return series.astype(column.dtype) if whole or column.dtype.kind == "f" else series
+        series = series.astype("Int64" if integers else "Float64").mask(missing)
+    return series.astype(column.dtype) if integers or column.dtype.kind == "f" else series

@@ -84,68 +84,74 @@ def verify(
     return shown.opened.certificate
 
 
-def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
+def _compare(frame: pd.DataFrame, opened: Opened, source: Opened) -> None:
     """Compare a table with the release it was made from, and compute again what was computed."""
-    table, full = opened.certificate.table, whole.certificate.table
-    read = [one for one in table.definitions if isinstance(one, definitions.QuantileDefinition)]
+    table, full = opened.certificate.table, source.certificate.table
+    read = [
+        definition
+        for definition in table.definitions
+        if isinstance(definition, definitions.QuantileDefinition)
+    ]
     if read and read[0].of == full.origin:
-        anew = _quantiles_again(whole, read[0])
+        anew = _quantiles_again(source, read[0])
     elif full.published is None and full.origin == table.origin:
-        again = _derived_again(opened, whole)
+        again = _derived_again(opened, source)
         if again is not None and opened.promise.is_derived:
             anew = again
         else:
-            anew = _computed_again(opened, whole, again)
+            anew = _computed_again(opened, source, again)
     else:
         raise CertificateError(_ANOTHER, parameter="against")
     look_with(frame, anew.changed(alias=table.alias, units=table.units))
 
 
-def _derived_again(opened: Opened, whole: Opened) -> Opened | None:
+def _derived_again(opened: Opened, source: Opened) -> Opened | None:
     """Return the record of all that was computed by chains, computed again, if anything was."""
     try:
-        found = computed_again(opened, whole)
+        computed = computed_again(opened, source)
     except QueryError:
         raise CertificateError(_ANOTHER, parameter="against") from None
-    columns = list(found.values())
+    columns = list(computed.values())
     if not columns:
         return None
     return attach_computed(
         columns[0][2],
         [cells for cells, *_ in columns],
-        [label_of(label) for label in found],
+        [label_of(label) for label in computed],
         [definition for _, definition, _ in columns],
-        [whole.source],
+        [source.source],
     )
 
 
-def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Opened:
+def _quantiles_again(source: Opened, read: definitions.QuantileDefinition) -> Opened:
     """Read quantiles off the distribution again."""
-    release = whole.promise.release
-    asked = Read(read.quantiles, read.level, read.simultaneous, read.scalar)
-    made, described = quantiles_read(whole.frame.iloc[:, :1], release, asked)
+    release = source.promise.release
+    quantiles = Read(read.quantiles, read.level, read.simultaneous, read.scalar)
+    table, described = quantiles_read(source.frame.iloc[:, :1], release, quantiles)
     ends = [replace(read, end=end) for end in ("low", "high")]
-    attach(made, [described], [None, *ends], salt=salt_of([whole]))
-    return record_on(made)
+    attach(table, [described], [None, *ends], salt=salt_of([source]))
+    return record_on(table)
 
 
 def _computed_again(opened: Opened, full: Opened, derived: Opened | None) -> Opened:
     """Return the record of a release with all that a table says was computed from it."""
-    whole = full.source
-    released = tuple(whole.table.released)
-    plain = whole.changed(columns=released, alias=NO_ALIAS)
+    source = full.source
+    released = tuple(source.table.released)
+    plain = source.changed(columns=released, alias=NO_ALIAS)
     view = look_with(plain.frame, plain)
     computed = []
     for part in opened.table.columns:
         if derived is not None and part.label in derived.columns:
             computed.append(derived.columns[part.label].part)
         elif part.definition is not None:
-            cells = _again(view, whole, part.label, part.definition)
+            cells = _again(view, source, part.label, part.definition)
             computed.append(replace(cells_part(None, cells, part.definition), label=part.label))
     return plain.changed(columns=(*released, *computed))
 
 
-def _again(view: Shown, whole: Opened, label: str, definition: definitions.Definition) -> pd.Series:
+def _again(
+    view: Shown, source: Opened, label: str, definition: definitions.Definition
+) -> pd.Series:
     """Compute a column again."""
     names = [column.name for column in view.certificate.releases[0].columns]
     if definition.column not in names:
@@ -155,26 +161,26 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
         case definitions.IntervalDefinition():
             choices = dict.fromkeys(view.labels, ChosenCells())
             choices[view.labels[place]] = ChosenCells(definition.cells, definition.given)
-            made = intervals.all_intervals(
+            ends = intervals.all_intervals(
                 view,
                 definition.level,
                 simultaneous=definition.simultaneous,
                 sampling=definition.sampling,
                 choices=choices,
             )
-            return made.iloc[:, 2 * place + (definition.end == "high")]
+            return ends.iloc[:, 2 * place + (definition.end == "high")]
         case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
-            known = whole.columns.get(label)
-            if known is None or known.part.definition != definition:
+            kept = source.columns.get(label)
+            if kept is None or kept.part.definition != definition:
                 rule = f"column {definition.into!r} is compared with that of the release"
                 way_out = "give it with its denoised columns"
                 raise CertificateError(f"{rule}: {way_out}.", parameter="against")
-            return whole.frame_of([label]).iloc[:, 0]
+            return source.frame_of([label]).iloc[:, 0]
         case definitions.QuantileDefinition():
-            known = whole.columns.get(label)
-            if known is None or known.part.definition != definition:
+            kept = source.columns.get(label)
+            if kept is None or kept.part.definition != definition:
                 raise CertificateError(_ANOTHER, parameter="against")
-            return whole.frame_of([label]).iloc[:, 0]
+            return source.frame_of([label]).iloc[:, 0]
         case definitions.DerivedDefinition():
             raise CertificateError(_ANOTHER, parameter="against")
         case _:
@@ -233,11 +239,11 @@ def certify(
     elif not isinstance(of, pd.DataFrame):
         of = concat(of)
     opened = look(of).opened
-    made = pd.DataFrame(table).copy(deep=False)
-    made.attrs = {}
-    carry(made, opened)
-    look(made)
-    return made
+    certified = pd.DataFrame(table).copy(deep=False)
+    certified.attrs = {}
+    carry(certified, opened)
+    look(certified)
+    return certified
 
 
 @public_call

@@ -7,6 +7,7 @@ estimates. Neither knows frames.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -101,9 +102,9 @@ class Source:
     degree: int = 2
 
     @property
-    def bounds(self) -> list[tuple[int, int]]:
+    def bounds(self) -> tuple[tuple[int, int], ...]:
         """The bounds of the columns of values."""
-        return [(self.lower, self.upper), *self.others]
+        return ((self.lower, self.upper), *self.others)
 
     @property
     def hull(self) -> tuple[int, int]:
@@ -274,8 +275,7 @@ class Workload:
 
     def statistic(self, output: Output) -> Statistic:
         """Return what an output says, in grid units."""
-        bounds = self.sources[output.source].bounds
-        return statistic_of(output.name, bounds, sampled=output.sampled)
+        return _statistic_of(output.name, self.sources[output.source].bounds, output.sampled)
 
     def width(self, output: Output) -> float:
         """Return the range of what a row adds to an output, to which its error is compared."""
@@ -287,6 +287,13 @@ class Workload:
             ends = (0.0, source.lower + output.of_rows, source.upper + output.of_rows)
             return max(ends) - min(ends)
         return upper - lower or abs(upper) or 1
+
+
+@lru_cache  # every design of a workload asks for those of its outputs
+def _statistic_of(
+    name: StatisticName, bounds: tuple[tuple[int, int], ...], sampled: bool
+) -> Statistic:
+    return statistic_of(name, bounds, sampled=sampled)
 
 
 @frozen(slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.frozen import frozen
 from dpframe.strategies.contrasts import adjoint, place, product_lengths
 from dpframe.strategies.least_squares import CellSums, LeastSquares, PossibleCells
-from dpframe.strategies.ordered import Window, factors, gram_of
+from dpframe.strategies.ordered import Window, factors
 from dpframe.strategies.prefixes import prefix_products
 
 
@@ -309,7 +309,7 @@ def _inverse(
     sizes: tuple[int, ...], level: int, window: Window, weights: tuple[float, ...]
 ) -> np.ndarray:
     """Return a root of the covariance of the children of a node, for tau of 1."""
-    _, inverse = factors(gram_of(sizes, level, window), weights)
+    _, inverse = factors(sizes, level, window, weights)
     if level:
         inverse = inverse - inverse.mean(axis=0)
     return inverse

@@ -411,11 +411,16 @@ def move_in(
     joined: bool = False,
 ) -> tuple[float, ...]:
     """Return the same for neighbors of which a unit fills so much."""
-    parts = (_footprint(sources[block.source], [block], [0]) for block in blocks)
-    return tuple(_block_movement(part, norm, reach, neighboring, joined) for part in parts)
+    how = norm, reach, neighboring, joined
+    return tuple(_single_movement(sources[block.source], block, *how) for block in blocks)
 
 
-@lru_cache  # many blocks have the same corners, in all designs that are compared
+@lru_cache  # many designs that are compared have the same blocks
+def _single_movement(source: Source, block: Block, *how: Any) -> float:
+    return _block_movement(_footprint(source, [block], [0]), *how)
+
+
+@lru_cache  # many blocks have the same corners
 def _block_movement(
     one: Footprint, norm: Norm, reach: Reach, neighboring: Neighboring, joined: bool
 ) -> float:

@@ -12,12 +12,10 @@ integers; the movement of these is what is charged, so that rounding costs accur
 """
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpframe.frozen import frozen
 
@@ -96,20 +94,21 @@ def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[TreeLevel, ...]
     >>> level.matrix.shape, np.abs(level.matrix.T @ level.matrix / 2**26).round(2).max()
     ((3, 3), np.float64(1.0))
     """
-    grams = [gram_of(sizes, level, window) for level in range(len(sizes))]
-    weights = [_balance(gram, below=level > 0) for level, gram in enumerate(grams)]
-    parts = [factors(*pair) for pair in zip(grams, weights, strict=True)]
+    levels = range(len(sizes))
+    weights = [_balance(sizes, level, window) for level in levels]
+    parts = [factors(sizes, level, window, weights[level]) for level in levels]
+    grams = [gram_of(sizes, level, window) for level in levels]
     errors = [
         math.sqrt(np.sum(inverse * (gram @ inverse)))
         for gram, (_, inverse) in zip(grams, parts, strict=True)
     ]
-    levels = []
+    planned = []
     for level, (matrix, _) in enumerate(parts):
         factor = _UNIT * math.sqrt(errors[level] / sum(errors))
         whole = _whole(factor * matrix, below=level > 0)
-        reading = np.linalg.pinv(whole.astype(np.float64))
-        levels.append(TreeLevel(weights[level], 1 / factor, whole, reading))
-    return tuple(levels)
+        reading = (np.linalg.pinv if level else np.linalg.inv)(whole.astype(np.float64))
+        planned.append(TreeLevel(weights[level], 1 / factor, whole, reading))
+    return tuple(planned)
 
 
 def _whole(matrix: np.ndarray, *, below: bool) -> np.ndarray:
@@ -121,7 +120,8 @@ def _whole(matrix: np.ndarray, *, below: bool) -> np.ndarray:
     return whole
 
 
-def gram_of(sizes: Sequence[int], level: int, window: Window) -> np.ndarray:
+@lru_cache(32)
+def gram_of(sizes: tuple[int, ...], level: int, window: Window) -> np.ndarray:
     """Return the matrix G of the children of a node of a level, the mean of all sums.
 
     Of children of the root, sums may end in some parts of them. Below, ends are as often after one
@@ -164,41 +164,48 @@ def count_sums(bins: int, window: Window) -> np.ndarray:
             assert_never(window)
 
 
-def _balance(gram: np.ndarray, *, below: bool) -> tuple[float, ...]:
-    """Return weights for which all children move nearly alike."""
-    least = _ALIKE_BELOW if below else _ALIKE
-    weights = np.ones(len(gram))
+def _balance(sizes: tuple[int, ...], level: int, window: Window) -> tuple[float, ...]:
+    """Return weights, of a few digits, for which all children move nearly alike."""
+    least = _ALIKE_BELOW if level else _ALIKE
+    weights = np.ones(sizes[level])
     for _ in range(_MOST_ROUNDS):
-        matrix, _ = _unscaled(gram, weights)
+        rounded = tuple(float(f"{weight:.4g}") for weight in weights.tolist())
+        matrix, _ = _unscaled(sizes, level, window, rounded)
         moved = np.square(matrix).sum(axis=0)
         moved /= moved.max()
         if moved.min() > least:
             break
         weights = weights * moved**_OVERSHOOT
         weights /= weights.max()
-    return tuple(float(f"{weight:.4g}") for weight in weights.tolist())
+    return rounded
 
 
-def factors(gram: np.ndarray, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def factors(
+    sizes: tuple[int, ...], level: int, window: Window, weights: tuple[float, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return A and its inverse, with columns of A of length 1; at most 1 where rows add up to 0.
 
     Parameters
     ----------
-    gram
-        The matrix G. Where children add up to nothing, what they have in common is left out.
+    sizes, level, window
+        Those of the matrix G. Where children add up to nothing, what they have in common is left
+        out.
     weights
         The weights D^2.
     """
-    matrix, inverse = _unscaled(gram, weights)
+    matrix, inverse = _unscaled(sizes, level, window, weights)
     lengths = np.sqrt(np.square(matrix).sum(axis=0))
-    if len(matrix) < len(gram):
-        lengths = np.full(len(gram), lengths.max(initial=1e-300))
+    if len(matrix) < len(inverse):
+        lengths = np.full(len(inverse), lengths.max(initial=1e-300))
     return matrix / lengths, inverse * lengths[:, None]
 
 
-def _unscaled(gram: np.ndarray, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+@lru_cache(32)  # those of the last round are the factors
+def _unscaled(
+    sizes: tuple[int, ...], level: int, window: Window, weights: tuple[float, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     stretch = np.sqrt(weights)
-    values, vectors = np.linalg.eigh(stretch[:, None] * gram * stretch)
+    values, vectors = np.linalg.eigh(stretch[:, None] * gram_of(sizes, level, window) * stretch)
     kept = values > _NOTHING * values[-1]
     roots, vectors = values[kept] ** 0.25, vectors[:, kept]
     return roots[:, None] * vectors.T / stretch, stretch[:, None] * vectors / roots

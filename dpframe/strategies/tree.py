@@ -42,7 +42,8 @@ _LEAST_SHARE = 1e-3  # levels with less are not counted
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels are alike
 _MOST_LEVELS = 6  # that are tried; more never won
 _LEAST_PART = 1e-9  # of a precision, which a level that is counted adds
-_ROUNDS = 200  # of the fixed point; it converges far sooner
+_ROUNDS = 200  # of the fixed point, at most
+_SAME = 1e-4  # by how much no share changes at its end: errors change by less than its square
 
 _Rated = tuple[float, tuple[int, ...], tuple[float, ...]]  # error, sizes and noise of a tree
 
@@ -110,7 +111,8 @@ class MatrixTree(_Tree):
         """What rows of different bins share."""
         whole, above, least = 0, 0, []
         for level in self.levels:
-            shared = level.matrix.T @ level.matrix
+            matrix = level.matrix.astype(np.float64)
+            shared = matrix.T @ matrix  # exact: no sum leaves 2**53
             own = np.diag(shared)
             others = shared[~np.eye(level.size, dtype=bool)]
             least += [above + int(others.min())] if len(others) else []
@@ -363,8 +365,10 @@ def _share_levels(sizes: tuple[int, ...], bins: int, window: Window) -> _Rated:
     shares = np.full(len(sizes) + 1, 1 / (len(sizes) + 1))
     for _ in range(_ROUNDS):
         slopes = of_layers.T @ (counted / (of_layers @ (shares**2 / 2)) ** 2) * shares
-        shares = shares * np.cbrt(slopes)
+        before, shares = shares, shares * np.cbrt(slopes)
         shares /= shares.sum()
+        if np.abs(shares - before).max() < _SAME:
+            break
     shares[shares < _LEAST_SHARE] = 0
     shares /= shares.sum()
     value = (counted / (of_layers @ (shares**2 / 2))).sum()

@@ -23,7 +23,7 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.errors import STOPS, PrivacyTestError, QueryError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.edges import Grid, check_bins, ticks_of
-from dpframe.queries.suggestions import candidate_caps
+from dpframe.queries.searches import candidate_caps
 from dpframe.queries.tasks import (
     BinAxis,
     Cells,

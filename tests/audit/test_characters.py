@@ -9,7 +9,6 @@ from support.plans import noises_of
 from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import BOX, LAPLACE
@@ -32,9 +31,7 @@ def released(neighboring, frame, query):
     frame.dp.declare(
         keys={name: [0, 1] for name in COLUMNS}, privacy_unit=dpf.EACH_ROW, neighboring=neighboring
     )
-    made = plan_tables(
-        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=EPSILON), "box"
-    )
+    made = plan_tables(frame, frame.dp.declaration, query, Spend.of(epsilon=EPSILON), "box")
     (exact,) = made.measure(frame, SYSTEM)
     noise = noises_of(made.plan)[0].draw([DRAWS] * len(exact), SYSTEM)
     return np.stack([block + drawn for block, drawn in zip(exact, noise, strict=True)], axis=1)

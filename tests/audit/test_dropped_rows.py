@@ -11,7 +11,6 @@ from support.plans import noises_of
 from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.plan import columns
 from dpframe.privacy.amounts import Spend
@@ -42,9 +41,7 @@ def measured(rows, query, mechanism, neighboring):
         privacy_unit=dpf.EACH_ROW,
         neighboring=neighboring,
     )
-    made = plan_tables(
-        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=EPSILON), mechanism
-    )
+    made = plan_tables(frame, frame.dp.declaration, query, Spend.of(epsilon=EPSILON), mechanism)
     (exact,) = made.measure(frame, SYSTEM)
     noise = noises_of(made.plan)[0].draw([DRAWS] * len(exact), SYSTEM)
     return np.stack([block + own for block, own in zip(exact, noise, strict=True)], axis=1)

@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
     """Data that are split by driver into temporary files, and a folder for these."""
     monkeypatch.setattr(scans, "_BUCKET_ROWS", 20)
     monkeypatch.setattr(scans, "thread_count", lambda _: 1)  # a child of a fork has one
-    monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+    monkeypatch.setattr(jobs.run_job, "PATIENCE", 0.0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     return tmp_path
@@ -181,7 +181,7 @@ CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "starts", "stopp
 @pytest.mark.full
 @pytest.mark.parametrize("part", [10, pytest.param(500, marks=pytest.mark.audit)])
 def test_a_signal_at_any_step_denies_no_spend(tmp_path, monkeypatch, capsys, part):
-    monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+    monkeypatch.setattr(jobs.run_job, "PATIENCE", 0.0)
     plan = planned(tmp_path, ('share = "1/12"', "rho = 1e-6"))
     data = ("--data", str(plan.parent / "trips-2024-03.csv"), "--quiet")
     before = {name: signal.getsignal(getattr(signal, name)) for name in STOPS[:-1]}

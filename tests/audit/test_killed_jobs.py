@@ -56,7 +56,7 @@ def drawn(tmp_path, monkeypatch):
             time.sleep(PAUSE)
         return measure(plan, frame, context)
 
-    monkeypatch.setattr(jobs, "PATIENCE", 20.0)
+    monkeypatch.setattr(jobs.run_job, "PATIENCE", 20.0)
     monkeypatch.setattr(PlannedTables, "draw", noted)
     monkeypatch.setattr(PlannedTables, "measure", slow)
     return place

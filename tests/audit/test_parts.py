@@ -24,7 +24,6 @@ from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.ledger import copy_in_memory
@@ -177,7 +176,7 @@ def answered(
 ) -> tuple[list[int], list[Fraction]]:
     """Return the integers that a release of epsilon 1 hides, and the scales of their noise."""
     frame = made(filling, unit, neighboring)
-    declaration = declaration_of(frame, SYSTEM).in_part(part)
+    declaration = frame.dp.declaration.in_part(part)
     asked = in_part(declaration, QUERIES[name])
     operation = plan_operation(frame, declaration, asked, Spend.of(epsilon=1), "laplace")
     assert isinstance(operation.plan, Plan)

@@ -121,7 +121,7 @@ def declared(relation, planner):
 def plan_by(patch, planner):
     """Leave every mechanism one way to plan."""
 
-    def fitting(mechanism, work, *, beside):
+    def fitting(mechanism, work, **how):
         known = MECHANISMS[mechanism]
         is_way = planner in (*known.planners(work), *known.plain_planners(work))
         made = planner(work, known.law) if is_way else None

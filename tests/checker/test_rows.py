@@ -4,13 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.random_plans import random_plan, seeded
-from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.checker import check
 from dpframe.checker.check import KeptVerdicts
 from dpframe.checker.rows import row_vectors
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import PlanCheckError
 from dpframe.operations.planning import plan_operation
 from dpframe.operations.probing import recognized
@@ -21,7 +19,7 @@ def planned(query, facts=None, **spend):
     frame = pd.DataFrame({"g": ["a"], "x": [1.0], "t": [pd.Timestamp("2024-01-01")]})
     known = {"keys": {"g": ["a", "b"]}, "bounds": {"x": (0, 10)}, "privacy_unit": dpf.EACH_ROW}
     frame.dp.declare(**{**known, **(facts or {})})
-    declaration = declaration_of(frame, SYSTEM)
+    declaration = frame.dp.declaration
     return plan_operation(frame, declaration, query, Spend.of(**spend), "laplace")
 
 
@@ -115,9 +113,7 @@ def test_no_row_that_conditions_tell_apart_costs_more_than_the_witness(name):
     frame.dp.declare(privacy_unit=dpf.EACH_ROW, bounds={"y": (-2, 2)})
     counts = {f"n{at}": dpf.count(where=where) for at, where in enumerate(conditions)}
     query = dpf.aggregate(s=dpf.sum("y"), **counts)
-    plan = plan_operation(
-        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=1), "laplace"
-    ).plan
+    plan = plan_operation(frame, frame.dp.declaration, query, Spend.of(epsilon=1), "laplace").plan
     measurements = [
         recognized(table.task(noisy.needs), noisy, "add_remove")
         for table, noisy in plan.designs.items()

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import declare
 from dpframe.declaration.kinds import check_bounds, check_keys, check_missing
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import (
     CalibrationError,
     DeclarationError,
@@ -158,7 +156,7 @@ def test_declarations_that_do_not_hold_are_refused(trips, arguments, error, mess
     with pytest.raises(error) as caught:
         declare(trips, **arguments)
     assert message in str(caught.value)
-    assert declaration_of(trips, SYSTEM).ledger is None
+    assert trips.dp.declaration.ledger is None
     assert not trips.attrs
 
 
@@ -188,7 +186,7 @@ def test_what_was_declared_is_found_again(trips):
         ledger=ledger,
     )
     assert isinstance(returned, dpf.DPAccessor)
-    found = declaration_of(trips, SYSTEM)
+    found = trips.dp.declaration
     assert (found.privacy_unit, found.caps) == (("who",), Caps(3, 2, 1))
     assert (found.neighboring, found.ledger) == ("replace", ledger)
     assert found.column("fare").bounds == (0, 100)
@@ -207,7 +205,7 @@ def test_each_budget_starts_a_ledger_and_one_ledger_serves_several_frames(trips)
 
 def test_a_declaration_survives_edits_in_place(trips):
     trips.dp.declare(bounds={"fare": (0, 100)}, budget=BUDGET)
-    before = declaration_of(trips, SYSTEM)
+    before = trips.dp.declaration
     trips["tip"] = trips["fare"] / 10
     trips.loc[0, "fare"] = 3.0
     trips.insert(0, "one", 1)
@@ -217,7 +215,7 @@ def test_a_declaration_survives_edits_in_place(trips):
     trips.index = [4, 3, 2, 1]
     trips.loc[5] = ["A", 2.0, 4]
     trips.attrs["source"] = "survey"
-    assert declaration_of(trips, SYSTEM) is before
+    assert trips.dp.declaration is before
 
 
 DERIVATIONS = {
@@ -257,7 +255,7 @@ def test_the_mark_of_a_declared_frame_can_be_written_to_files(trips):
     trips.to_parquet(file)
     file.seek(0)
     with raises(DeclarationError, "derived from a declared frame"):
-        declaration_of(pd.read_parquet(file), SYSTEM)
+        pd.read_parquet(file).dp.declaration  # noqa: B018
 
 
 def test_declaring_again_replaces_everything_but_the_ledger(trips):
@@ -266,7 +264,7 @@ def test_declaring_again_replaces_everything_but_the_ledger(trips):
     spent = trips.dp.ledger
     for again in ({}, {"budget": BUDGET}):
         trips.dp.declare(keys={"zone": ["A"]}, **again)
-        found = declaration_of(trips, SYSTEM)
+        found = trips.dp.declaration
         assert found.column("fare").bounds is None
         assert found.ledger is spent
     assert len(spent.entries) == 1

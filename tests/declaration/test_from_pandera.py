@@ -13,12 +13,10 @@ import pytest
 from pandera.errors import SchemaErrors
 from pandera.typing import Series
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column
 from dpframe.declaration.from_pandera import facts
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 
 Check = pa.Check
@@ -216,16 +214,16 @@ SCHEMA = pa.DataFrameSchema(
 def test_keywords_override_the_schema():
     trips = frame()
     trips.dp.declare(SCHEMA, bounds={"fare": (0, 50)}, missing={"fare": 1})
-    fare = declaration_of(trips, SYSTEM).column("fare")
+    fare = trips.dp.declaration.column("fare")
     assert (fare.bounds, fare.missing, fare.source) == ((0, 50), 1, "declared")
-    zone = declaration_of(trips, SYSTEM).column("zone")
+    zone = trips.dp.declaration.column("zone")
     assert (list(zone.keys), zone.source) == (["A", "B"], "schema")
 
 
 def test_the_data_are_only_validated_on_request():
     trips = frame(fare=-5.0)
     trips.dp.declare(SCHEMA)
-    assert declaration_of(trips, SYSTEM).column("fare").bounds == (0, 100)
+    assert trips.dp.declaration.column("fare").bounds == (0, 100)
     frame().dp.declare(SCHEMA, validate=True)
 
 
@@ -233,7 +231,7 @@ def test_a_frame_that_fails_validation_stays_undeclared():
     trips = frame(fare=-5.0)
     with pytest.raises(SchemaErrors):
         trips.dp.declare(SCHEMA, budget=dpf.Budget(1), validate=True)
-    assert declaration_of(trips, SYSTEM).ledger is None
+    assert trips.dp.declaration.ledger is None
     assert not trips.attrs
 
 

@@ -11,7 +11,6 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError, DeclarationError, DPFrameWarning
-from dpframe.html import declaration_html
 
 dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("dpframe.dask")
@@ -103,7 +102,7 @@ def test_each_row_can_be_declared(kind):
     frame = kind(rows())
     frame.dp.declare(**FACTS, **ROW)
     assert frame.dp.declaration.privacy_unit is dpf.EACH_ROW
-    assert "one row" in declaration_html(frame.dp.declaration)
+    assert "one row" in frame.dp.declaration._repr_html_()
     frame.dp.count("zone", epsilon=1)
     frame.dp.count("zone", epsilon=1, **ROW)
 

@@ -14,7 +14,7 @@ from dpframe.denoising.tails import (
     support_counts,
     tail_counts,
 )
-from dpframe.queries.suggestions import candidate_caps
+from dpframe.queries.searches import candidate_caps
 
 MOST = candidate_caps("rows", 2**20).to_numpy()
 WIDTHS = log_widths(MOST)

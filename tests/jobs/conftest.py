@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 from jsonschema import Draft202012Validator
+from support.planning import planned
 
 from dpframe.jobs import job
 from dpframe.jobs.plan_models import plan_schema
@@ -28,3 +29,9 @@ def plans_that_are_read_follow_the_schema(monkeypatch):
         return made(**fields)
 
     monkeypatch.setattr(job, "Job", checked)
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """A plan with data and a ledger, unless a file makes one of its own."""
+    return planned(tmp_path)

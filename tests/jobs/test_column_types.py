@@ -6,14 +6,12 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS, Overrides, planned, preview_job, read_plan, release_job
 from support.raising import raises
 from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError, QueryError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.privacy.law import Law
 
 MARCH = Overrides({"month": "2024-03"})

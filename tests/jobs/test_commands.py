@@ -13,11 +13,6 @@ import dpframe as dpf
 MARCH = ("--set", "month=2024-03")
 
 
-@pytest.fixture
-def plan(tmp_path):
-    return planned(tmp_path)
-
-
 def run(command, plan, *more):
     return main([command, str(plan), *MARCH, *more])
 

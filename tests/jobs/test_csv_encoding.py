@@ -4,13 +4,11 @@ import itertools
 
 import pandas as pd
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, preview_job, read_plan, release_job
 from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import TYPES
 

@@ -6,15 +6,13 @@ from datetime import date
 
 import pandas as pd
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS, Overrides, planned, preview_job, read_plan, release_job
 from support.raising import raises
 from support.terminal import UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DPFrameError, PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")

@@ -5,18 +5,13 @@ import sys
 
 import pandas as pd
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS
 from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 
 MARCH = ("--set", "month=2024-03")
 HEADING = "NOT FOR PUBLICATION"
-
-
-@pytest.fixture
-def plan(tmp_path):
-    return planned(tmp_path)
 
 
 def diagnosed(plan, *more):

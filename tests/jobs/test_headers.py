@@ -1,13 +1,11 @@
 """First lines of CSV files: a private row that stands there is not told."""
 
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, preview_job, read_plan
 from support.raising import raises
 from support.terminal import UNREADABLE, main
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job
 
 MARCH = Overrides({"month": "2024-03"})
 ROWS = "zones,secret,4711\nzones,other,4712\n"

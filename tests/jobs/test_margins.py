@@ -4,12 +4,12 @@ import json
 
 import pandas as pd
 import pytest
+from support.planning import Overrides, read_plan
 from support.raising import raises
 from support.terminal import main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """
 [data]

@@ -5,13 +5,12 @@ import json
 import pandas as pd
 import pandera.pandas as pa
 import pytest
+from support.planning import Overrides, preview_job, read_plan, release_job
 from support.raising import raises
 from support.terminal import SOUND, TOO_MUCH, main
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job, release_job
 
 PLAN = """
 [data]

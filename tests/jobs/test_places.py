@@ -3,13 +3,12 @@
 import os
 
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan
 from support.raising import raises
 from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = {"month": "2024-03"}
 ELSEWHERE = ["../escaped", "/escaped", "a/b", "..", "a\\b", "..\\b", "a\0b", "x" * 90 + "/../y"]

@@ -3,13 +3,12 @@
 import random
 
 import pytest
-from support.planning import PLAN, planned
+from support.planning import PLAN, Overrides, planned, read_plan
 from support.raising import raises
 from support.terminal import UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = Overrides({"month": "2024-03"})
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.planning import Overrides, read_plan
 from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """
 [data]

@@ -31,11 +31,6 @@ def contents(folder):
     }
 
 
-@pytest.fixture
-def plan(tmp_path):
-    return planned(tmp_path)
-
-
 def test_a_plan_runs_where_neither_data_nor_ledger_are(tmp_path, capsys):
     plan = planned(tmp_path, WITH_BUDGET)
     (tmp_path / "trips-2024-03.csv").unlink()

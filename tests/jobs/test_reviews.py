@@ -3,14 +3,12 @@
 import os
 import shutil
 
-from support.planning import planned
+from support.planning import Overrides, planned, preview_job, read_plan
 from support.raising import raises
 from support.terminal import SOUND, UNREADABLE, main
 
 from dpframe.errors import PlanFileError
 from dpframe.jobs import output_paths
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job
 
 MARCH = ("--set", "month=2024-03")
 ELSEWHERE = ('"{query}-{month}.csv"', '"published/{query}-{month}.csv"')

@@ -4,13 +4,11 @@ import sys
 
 import pandera.pandas as pa
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, preview_job, read_plan
 from support.raising import raises
 from support.terminal import main
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import preview_job
 
 SCHEMA = pa.DataFrameSchema(
     {

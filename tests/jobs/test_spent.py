@@ -28,11 +28,6 @@ MARCH = ("--set", "month=2024-03")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 
 
-@pytest.fixture
-def plan(tmp_path):
-    return planned(tmp_path)
-
-
 def run(plan, *more):
     return main(["release", str(plan), *MARCH, *more])
 

@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS
 from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
@@ -30,11 +30,6 @@ from dpframe.operations.tables import PlannedTables
 MARCH = ("--set", "month=2024-03")
 AT_ONCE = ("--patience", "0")
 ELSEWHERE = replace(Owner.here(), node="elsewhere")
-
-
-@pytest.fixture
-def plan(tmp_path):
-    return planned(tmp_path)
 
 
 def run(plan, *more):

@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import TRIPS, Overrides, planned, read_plan
 from support.terminal import LATER, SOUND, UNREADABLE, main
 
 from dpframe import Ledger
-from dpframe.jobs.job import Overrides, read_plan
 from dpframe.sources.manifest import expand
 
 MARCH = ("--set", "month=2024-03", "--quiet")

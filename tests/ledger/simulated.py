@@ -28,7 +28,7 @@ from support.charging import pure
 from dpframe import Ledger
 from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.jobs import answers, starts
-from dpframe.jobs.starts import Start, Written
+from dpframe.jobs.starts import Start, WrittenFiles
 from dpframe.ledger import file, leases, ledger, platform, postgres
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import LedgerFile
@@ -248,7 +248,7 @@ class World:
             folder = self.folder / "runs"
             made.append(Start(self.opened(), PLAN, NAME, folder, work, PATIENCE))
             published = made[0].run()
-            code = answers.SOUND if published.written.all_there else answers.LEFT_OVER
+            code = answers.SOUND if published.files.all_there else answers.LEFT_OVER
             return answers.Answer("run", code=code)
 
         answer = answers.answer_of("run", ended)
@@ -382,12 +382,12 @@ class SimulatedWork:
     def render(self, inside: Path | None) -> starts.DrawnFiles:
         return self.tables
 
-    def write(self, tables: starts.DrawnFiles) -> Written:
+    def write(self, tables: starts.DrawnFiles) -> WrittenFiles:
         self.world.point("publishes")
         self.world.publish(tables["table"][".csv"])
         self.world.actor.window = False
         self.world.point("published")
-        return Written(("digest",), all_there=True)
+        return WrittenFiles([Path("published")])
 
     def missing(self, _: object) -> str:
         return "" if self.world.files in self.world.draws else "the file is not there"

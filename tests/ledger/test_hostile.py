@@ -1,9 +1,9 @@
 """Files of ledgers that somebody made to do harm: refused soon, in words of our own."""
 
-import json
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from hashlib import sha256
 from typing import NamedTuple
 
 import pytest
@@ -14,6 +14,7 @@ from support.raising import raises
 from dpframe import Ledger
 from dpframe.errors import CalibrationError, LedgerError
 from dpframe.ledger import chain
+from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -138,25 +139,27 @@ def test_an_amount_that_could_not_be_read_again_is_not_charged():
     ledger.charge(entry(pure(Fraction(1, 3**30_000))))
 
 
-def test_an_entry_read_by_pieces_is_what_it_is_as_a_whole() -> None:
-    entry = chain._json_of(Entry("a", "b", "c", "d", Spend.of(epsilon=1), PrivacyLoss()))
-    body = chain._canonical({**entry, "name": 'x","spend":{', "part": "7"})
-    whole = chain._entry_of(json.loads(body), by_part=True)
-    assert chain._entry_by_pieces(body, by_part=True) == whole
-    assert whole.name == 'x","spend":{'
-    odd = [body.replace(*change) for change in _CHANGES]
-    assert len({body, *odd}) == len(_CHANGES) + 1
-    assert not any(chain._entry_by_pieces(one, by_part=True) for one in odd)
-    assert chain._entry_by_pieces(body, by_part=False) is None
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('"note":', '"protected":{},"note":'),
+        ('{"columns"', '{,"columns"'),
+        ('"user":null', '"user":1'),
+        ('"what":"c"}', '"what":"c"} '),
+        ('"delta":"0"', '"delta":"-1"'),
+        ('"part":"7"', '"part":""'),
+    ],
+)
+def test_a_row_that_no_release_wrote_is_not_read(change) -> None:
+    """Whatever its hash says: whoever can write the file can compute that."""
+    start, header = Chain.start("x", ONE, "week")
+    entry = chain._json_of(Entry("a", "b", "c", "d", Spend.of(epsilon=1), PrivacyLoss(), part="7"))
+    body = chain._canonical(entry)
+    assert start.extend([_row(header, body)], "x").log.releases == 1
+    assert body.replace(*change) != body
+    with raises(LedgerError, "entry 1"):
+        start.extend([_row(header, body.replace(*change))], "x")
 
 
-_CHANGES = [
-    ('"part":', '"frame":"again","part":'),  # a key of another piece, twice
-    ('"note":', '"protected":{},"note":'),
-    ('"name":', '"name":"y","spend":'),
-    ('{"columns"', '{,"columns"'),
-    ('"user":null', '"user":1'),
-    ('"what":"c"}', '"what":"c"} '),
-    ('"delta":"0"', '"delta":"-1"'),
-    ('"part":"7"', '"part":""'),
-]
+def _row(before, body):
+    return Row(1, body, sha256(f"{before.hash}\n{body}".encode()).hexdigest())

@@ -12,11 +12,9 @@ import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, in_processes, pure
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger.log import Protected
 
@@ -65,7 +63,7 @@ def test_units_and_relations_are_not_mixed(first, second, ledger):
     other = visits()
     with raises(DeclarationError, "do not add up", parameter="privacy_unit"):
         other.dp.declare(**DIFFERENT[second], ledger=ledger)
-    assert declaration_of(other, SYSTEM).ledger is None
+    assert other.dp.declaration.ledger is None
     assert len(ledger.entries) == 0
 
 
@@ -82,11 +80,11 @@ def test_frames_about_the_same_unit_share_a_ledger(first, second, ledger):
 def test_a_frame_declared_again_keeps_its_unit_and_relation(first, second):
     frame = visits()
     frame.dp.declare(**DIFFERENT[first], budget=ONE)
-    kept = declaration_of(frame, SYSTEM)
+    kept = frame.dp.declaration
     for budget in ({}, {"budget": ONE}):
         with raises(DeclarationError, "repeat", parameter="privacy_unit"):
             frame.dp.declare(**DIFFERENT[second], **budget)
-    assert declaration_of(frame, SYSTEM) is kept
+    assert frame.dp.declaration is kept
     fresh = Ledger(budget=ONE)
     frame.dp.declare(**DIFFERENT[second], ledger=fresh)
     assert frame.dp.ledger is fresh
@@ -179,7 +177,7 @@ def test_names_of_units(facts, word):
     for declare in (frame.dp.declare, lambda **given: dpf.declare(frame, **given)):
         with raises(DeclarationError, word, parameter="unit", value=facts["unit"]):
             declare(**facts, budget=ONE)
-    assert declaration_of(frame, SYSTEM).ledger is None
+    assert frame.dp.declaration.ledger is None
 
 
 def test_threads_that_declare_one_frame_at_once_share_its_budget():

@@ -13,7 +13,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.engines import base
 from dpframe.errors import CertificateError, DeclarationError, DPFrameError, QueryError
-from dpframe.operations import hints as operation_hints
+from dpframe.operations import lines as operation_hints
 from dpframe.privacy.law import Law
 
 HEADING = "Not for publication"

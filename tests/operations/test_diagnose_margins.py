@@ -12,7 +12,6 @@ from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.engines import engine_for
-from dpframe.engines.declared import declaration_of
 from dpframe.operations import diagnose
 from dpframe.plan.tables import table_of
 from dpframe.privacy import noise
@@ -93,7 +92,7 @@ def test_groups_are_those_of_every_table_and_agree(trips):
     rows, _ = inside(trips)
     found = again(lambda: trips.dp.diagnose(margins(), groups=True))
     assert list(found) == list(TABLES)
-    table = table_of(margins(), declaration_of(trips, SYSTEM))
+    table = table_of(margins(), trips.dp.declaration)
     task = table.task([(0, "rows")])
     (totals,) = again(lambda: engine_for(trips).totals(trips, [task], SYSTEM))
     largest = np.concatenate([found[one]["counted"] for one in TABLES if one in sets(table)])
@@ -155,7 +154,7 @@ def test_bins_are_no_groups_of_caps(trips, by):
 def test_keys_of_another_kind_are_told_although_no_row_is_lost():
     frame = pd.DataFrame({"k": [1, 2]})
     frame.dp.declare(keys={"k": ["1", "other"]}, privacy_unit=dpf.EACH_ROW)
-    table = table_of(dpf.count("k"), declaration_of(frame, SYSTEM))
+    table = table_of(dpf.count("k"), frame.dp.declaration)
     (axis,) = table.cells.axes
     cells = replace(table.cells, axes=(KeyAxis("k", axis.keys, rest=True),))
     with mock.patch.object(diagnose, "table_of", lambda *_: replace(table, cells=cells)):

@@ -15,7 +15,6 @@ import dpframe as dpf
 from dpframe import Ledger
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
@@ -44,7 +43,7 @@ def flights(rows=ROWS, ledger: Ledger | None = None, **facts) -> pd.DataFrame:
 
 def totals(frame, query, part):
     """Return what a release would hide with noise."""
-    declaration = declaration_of(frame, SYSTEM).in_part(part)
+    declaration = frame.dp.declaration.in_part(part)
     asked = in_part(declaration, query)
     operation: Operation = plan_operation(
         frame, declaration, asked, Spend.of(epsilon=0.1), "laplace"
@@ -82,7 +81,7 @@ def test_a_release_of_a_part_reads_no_row_of_another(query):
 def test_queries_that_are_measured_as_one_read_no_row_of_another_part(law):
     def counted(rows):
         frame = flights(rows, privacy_unit=dpf.EACH_ROW, max_rows=None, max_groups=None)
-        declaration = declaration_of(frame, SYSTEM).in_part(47)
+        declaration = frame.dp.declaration.in_part(47)
         queries = {"some": dpf.count("zone", where="x > 1"), "all": dpf.count("zone")}
         asked, spend = in_part(declaration, queries), Spend.of(epsilon=0.1, delta=1e-7)
         operation = plan_operation(frame, declaration, asked, spend, law)

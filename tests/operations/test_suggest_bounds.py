@@ -14,7 +14,7 @@ from support.searching import preview_of
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, UnknownColumnError
 from dpframe.privacy.law import Law
-from dpframe.queries.suggestions import power_ends
+from dpframe.queries.searches import power_ends
 from dpframe.steps.suggest_caps import best_suggestion, expected_error
 
 mpl.use("Agg")

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
-from dpframe.engines.declared import check_queries, declaration_of
+from dpframe.engines.declared import check_queries
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import name_of
@@ -81,7 +80,7 @@ def test_no_query_errs_more_than_in_a_call_of_its_own(seed):
     frame = declared(int(dice.choice([1, 1, 3, 12])))
     epsilon, delta = AMOUNTS[seed % 4]
     _, queries = check_queries(frame, {name: QUERIES[name] for name in names})
-    declaration = declaration_of(frame, SYSTEM)
+    declaration = frame.dp.declaration
     plan = plan_release(declaration, queries, Spend.of(epsilon=epsilon, delta=delta))
     assert sum(plan.parts.values()) == 1
     by_law = {

@@ -16,12 +16,6 @@ from matplotlib import pyplot as plt  # the backend comes first
 from support.raising import raises
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 def several(epsilon=1, **parts):
     parts = parts or {
         "trips": dpf.count(),

@@ -8,13 +8,6 @@ from support.pictures import denoised, dots, entries, heights, segments, steps, 
 import dpframe as dpf
 
 mpl.use("Agg")
-from matplotlib import pyplot as plt  # the backend comes first
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize("kind", ["bar", "barh", "points", "line"])

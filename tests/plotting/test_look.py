@@ -18,13 +18,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb, to_rgba
 from support.raising import raises
 
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 # of Machado, Oliveira and Fernandes (2009), for linear red, green and blue, at full severity
 DEUTERANOPIA = [
     [0.367322, 0.860646, -0.227968],

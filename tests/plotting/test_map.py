@@ -22,12 +22,6 @@ PLACES = {"C": (4.0, 1.0), "A": (0.0, 2.0), "spare": (9.0, 9.0), "B": (1.0, 7.0)
 KEYS = ["A", "B", "C"]
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 def counts(epsilon=1.0):
     frame = pd.DataFrame({"zone": ["A"] * 500 + ["B"] * 20})
     return frame.dp.count("zone", keys=KEYS, epsilon=epsilon)

@@ -28,12 +28,6 @@ from matplotlib import pyplot as plt  # the backend comes first
 from support.raising import raises
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 def test_there_is_one_bar_per_group():
     made = trips().dp.count("zone", keys=["C", "A", "B", "Z"], epsilon=5)
     axes = made.dp.plot()

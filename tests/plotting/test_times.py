@@ -16,13 +16,6 @@ from matplotlib import dates  # the backend comes first
 from matplotlib import pyplot as plt
 from support.raising import raises
 
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 DAYS = list(pd.date_range("2021-03-01", periods=6, freq="D"))
 
 

@@ -28,7 +28,7 @@ from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.edges import check_bins
-from dpframe.queries.suggestions import candidate_caps, sizes_of
+from dpframe.queries.searches import candidate_caps, sizes_of
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 from dpframe.queries.where import Condition
 

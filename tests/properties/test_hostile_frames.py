@@ -28,7 +28,6 @@ from dpframe.declaration.facts import Column, Declaration, keep_declaration
 from dpframe.declaration.kinds import check_bounds, check_keys
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.operations.tables import plan_tables
 from dpframe.privacy.amounts import Spend
@@ -385,7 +384,7 @@ def test_neighbors_differ_in_nothing_but_numbers_that_stay_near(name, data):
 def compare_totals(case):
     frame, neighbor = case.frames
     spend = Spend.of(epsilon=1, delta=1e-6)
-    tables = plan_tables(frame, declaration_of(frame, SYSTEM), case.query, spend, case.mechanism)
+    tables = plan_tables(frame, frame.dp.declaration, case.query, spend, case.mechanism)
     plan = tables.plan
     totals = measured(plan, frame), measured(plan, neighbor)
     check_movement(plan, *totals)

@@ -21,7 +21,7 @@ from dpframe.engines.pandas import PandasEngine
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, Spend, exact
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.suggestions import candidate_caps, sizes_of
+from dpframe.queries.searches import candidate_caps, sizes_of
 
 ENGINE = PandasEngine()
 KEYS = list("AB")

@@ -2,14 +2,11 @@
 
 import pandas as pd
 import pytest
+from support.plans import plan_of
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 
 NEARLY_EXACT = {"epsilon": 1e7, "mechanism": "laplace"}
@@ -31,9 +28,7 @@ def made(**declared):
 
 
 def scales(frame, query):
-    plan = plan_release(
-        declaration_of(frame, SYSTEM), {None: query}, Spend.of(epsilon=1), "laplace"
-    )
+    plan = plan_of(frame, query, "laplace", epsilon=1)
     return plan.of(plan.tables[None]).scales
 
 
@@ -66,14 +61,13 @@ def test_units_are_in_as_many_groups_as_the_query_says():
 
 
 def test_queries_are_measured_as_one_where_their_caps_are_equal():
-    declaration = declaration_of(made(), SYSTEM)
     queries = {
         "declared": dpf.count("zone"),
         "repeated": dpf.sum("fare", "zone", max_rows=6),
         "own": dpf.count("zone", max_rows=5),
         "own, too": dpf.mean("fare", "zone", max_rows=5),
     }
-    tables = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace").tables
+    tables = plan_of(made(), queries, "laplace", epsilon=1).tables
     one = {name: table.measured for name, table in tables.items()}
     assert one["declared"] == one["repeated"] != one["own"] == one["own, too"]
 

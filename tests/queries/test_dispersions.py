@@ -5,15 +5,11 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from support.plans import parts_of
+from support.plans import parts_of, plan_of
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError
-from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import Spend
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -46,9 +42,8 @@ def test_they_are_those_of_the_population(mechanism):
 
 
 def planned(query, mechanism, frame=None):
-    declaration = declaration_of(trips() if frame is None else frame, SYSTEM)
-    queries = query if isinstance(query, dict) else {None: query}
-    return plan_release(declaration, queries, Spend.of(epsilon=1, delta=1e-6), mechanism)
+    frame = trips() if frame is None else frame
+    return plan_of(frame, query, mechanism, epsilon=1, delta=1e-6)
 
 
 def test_mean_sum_and_count_of_the_column_are_read_off_the_same_integers():

@@ -4,11 +4,11 @@ import importlib
 
 import pandas as pd
 import pytest
+from support.planning import Overrides, read_plan
 from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.jobs.job import Overrides, read_plan
 
 EDGES = [0, 18, 45, 65]
 NIGHT = pd.Timestamp("2023-10-29", tz="Europe/Paris")  # an hour comes twice

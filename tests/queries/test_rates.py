@@ -4,14 +4,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import plan_of
 from support.raising import raises
-from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError, UnknownColumnError
-from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import Spend
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -49,9 +46,7 @@ def test_what_is_missing_is_neither_met_nor_not():
 
 
 def scales(query, mechanism, **spend):
-    plan = plan_release(
-        declaration_of(flights(), SYSTEM), {None: query}, Spend.of(**spend), mechanism
-    )
+    plan = plan_of(flights(), query, mechanism, **spend)
     return plan.of(plan.tables[None]).scales
 
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan
 
 import dpframe as dpf
-from dpframe.jobs.job import Overrides, read_plan
 from dpframe.sources.cells import Dialect, read_cell, read_cells
 
 DAY = datetime(2024, 1, 2)

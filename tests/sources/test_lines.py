@@ -4,11 +4,9 @@ import io
 import random
 
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan, release_job
 
 import dpframe as dpf
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
 from dpframe.sources import text
 from dpframe.sources.cells import Dialect
 from dpframe.sources.text import LONGEST_LINE, Lines, Tally, TextReader

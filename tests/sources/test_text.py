@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan
 from support.raising import raises
 
 import dpframe as dpf
@@ -22,7 +22,6 @@ from dpframe.errors import (
     ReleaseError,
     UnknownColumnError,
 )
-from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_models import plan_schema
 from dpframe.sources.cells import Dialect
 

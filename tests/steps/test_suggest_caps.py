@@ -10,7 +10,7 @@ from support.certifying import carry_text, recertified, record_of
 import dpframe as dpf
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes
 from dpframe.errors import CertificateError, QueryError
-from dpframe.queries.suggestions import candidate_caps, power_ends
+from dpframe.queries.searches import candidate_caps, power_ends
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, expected_error, mean_error, unseen
 
 mpl.use("Agg")

@@ -1,8 +1,27 @@
-"""A plan with data and a ledger in a folder, to be changed by tests."""
+"""A plan with data and a ledger in a folder, to be changed by tests, and how it is read and run.
+
+Tests of jobs take `read_plan`, `preview_job` and `release_job` from here, whose errors and tables
+are objects; what a user sees of them goes through `main` of `support.terminal`.
+"""
 
 import pandas as pd
 
 import dpframe as dpf
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
+
+__all__ = [
+    "BUDGET",
+    "PLAN",
+    "QUERIES",
+    "SMALL_PLAN",
+    "TRIPS",
+    "Overrides",
+    "planned",
+    "preview_job",
+    "read_plan",
+    "release_job",
+]
 
 _BEFORE = """\
 [data]

@@ -7,11 +7,18 @@ from typing import Any
 
 from dpframe.checker.measured import BlockNoise
 from dpframe.plan.designs import NoisyDesign
-from dpframe.plan.plan import Plan
+from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table
+from dpframe.privacy.amounts import Spend
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import BOX
 from dpframe.strategies.base import Design
+
+
+def plan_of(frame: Any, query: Any, mechanism: str = "auto", **spend: float) -> Plan:
+    """Plan what a declared frame is asked for: one query, or several by name."""
+    queries = query if isinstance(query, dict) else {None: query}
+    return plan_release(frame.dp.declaration, queries, Spend.of(**spend), mechanism)
 
 
 @dataclass(frozen=True, eq=False)

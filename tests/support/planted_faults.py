@@ -53,8 +53,8 @@ def _share_designs(patch, key):
     """Give workloads of one key the designs of the first of them."""
     fitting, known = designs.fitting, {}
 
-    def shared(mechanism, work, *, beside):
-        made = fitting(mechanism, work, beside=beside)
+    def shared(mechanism, work, **how):
+        made = fitting(mechanism, work, **how)
         return known.setdefault((mechanism, key(work)), made)
 
     patch.setattr(designs, "fitting", shared)

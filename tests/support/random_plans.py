@@ -9,7 +9,6 @@ import pandera.pandas as pa
 from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.engines.declared import declaration_of
 from dpframe.operations.planning import plan_operation
 from dpframe.privacy.amounts import Spend
 
@@ -132,7 +131,7 @@ def random_plan(dice):
     if isinstance(asked, type(dpf.quantile("x", 0.5))) and dice.random() < 0.5:
         mechanism = "select"
     try:
-        declaration = declaration_of(frame, SYSTEM)
+        declaration = frame.dp.declaration
         return frame, plan_operation(frame, declaration, asked, Spend.of(**spend), mechanism)
     except (dpf.errors.CalibrationError, dpf.errors.QueryError, dpf.errors.DeclarationError):
         return None

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.certifying import carry_text, text_of
-from support.planning import planned
+from support.planning import Overrides, planned, read_plan, release_job
 from support.randomness import SYSTEM
 from support.terminal import main
 
@@ -25,8 +25,6 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
-from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
 from dpframe.ledger.log import Protected
 from dpframe.testing import block as open_blocks
 
@@ -256,10 +254,11 @@ def test_plans_run_into_the_folder_of_the_block(inside, tmp_path):
     job = None if inside else read_plan(plan, march)
     with dpt.seeded_noise(1, folder=folder):
         done = release_job(job or read_plan(plan, march))
-        assert done.files.written and not done.files.failed and len(done.ledger.entries) == 1
+        assert done.published.files.all_there and len(done.ledger.entries) == 1
         assert all(one.dp.certificate.release.testing for one in done.frames.values())
     assert {file: file.read_bytes() for file in real.rglob("*") if file.is_file()} == before
-    assert all(file.is_relative_to(folder) and file.is_file() for file in done.files.written)
+    written = done.published.files.written
+    assert all(file.is_relative_to(folder) and file.is_file() for file in written)
 
 
 def in_thread(act):
