@@ -201,22 +201,10 @@ Axes: TypeAlias = tuple[int, ...]
 """A set of attributes by their positions, each once."""
 Tables: TypeAlias = dict[Axes, np.ndarray]
 
-MOST_WAYS = 2  # axes of a table
+# Axes of a table: two-way tables without negative cells that agree need not come from any three-way
+# table: of three binary attributes, all pairs may have the cells [[0, 1], [1, 0]]
+MOST_WAYS = 2
 PRECISE = 40  # binary digits of whole totals: sums of all cells are exact in floats
-
-
-def can_be_consistent(sets: Iterable[Axes]) -> bool:
-    """Whether tables of these sets can be made consistent: none has more than two attributes.
-
-    Two-way tables without negative cells that agree in their sums need not come from any three-way
-    table: of three binary attributes, all pairs may have the cells [[0, 1], [1, 0]].
-
-    Examples
-    --------
-    >>> can_be_consistent([(), (0,), (0, 2)]), can_be_consistent([(0, 1, 2)])
-    (True, False)
-    """
-    return all(len(axes) <= MOST_WAYS for axes in sets)
 
 
 def consistent_tables(estimates: Mapping[Axes, object], tables: Iterable[Axes]) -> Tables:

@@ -149,32 +149,16 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
        10 % if that mean is 2.5 standard errors larger, or `1 - M^2`. All groups stay where less
        than 20 % of all squared error is expected to go; so does a group that has above 80 % of it.
 
-    Parameters
-    ----------
-    values
-        The released means, shape (n,). Those that do not move come back as they are.
-    noisy
-        What they were read off.
-
-    Returns
-    -------
-    ShrunkenMeans
-        Values within the bounds; with fewer than 20 groups, all as they are. The risk of means that
-        moved is that under the posterior: a group that is not as the prior has it makes it too
-        small. `chosen` holds the "center", the "spread", which is the standard deviation of
-        the prior for large groups, and how many groups were "moved".
-
-    Notes
-    -----
-    It is not safe for any data: where small groups differ from large ones all alike, and noise
-    hides it, they are moved to the wrong place.
+    Means that do not move come back as they are: all, with fewer than 20 groups. The risk of those
+    that moved is that under the posterior: a group that is not as the prior has it makes it too
+    small. `chosen` holds the "center", the "spread" of the prior for large groups, and how many
+    "moved". It is not safe for any data: where small groups differ from large ones all alike, and
+    noise hides it, they are moved to the wrong place.
 
     References
     ----------
     B. Efron and C. Morris, "Limiting the risk of Bayes and empirical Bayes estimators, part II",
-    JASA 67, 1972.
-    M. Stephens, "False discovery rates: a new deal", Biostatistics 18(2), 2017 (mixtures of
-    scales).
+    JASA 67, 1972. M. Stephens, "False discovery rates: a new deal", Biostatistics 18(2), 2017.
 
     Examples
     --------

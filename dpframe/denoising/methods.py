@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dpframe.denoising.graphs import tree_wavelets, trend_filter
 from dpframe.denoising.posterior import posterior
 from dpframe.denoising.projection import (
     Denoised,
@@ -16,8 +17,6 @@ from dpframe.denoising.projection import (
     whole,
 )
 from dpframe.denoising.shrinkage import james_stein, soft_threshold
-from dpframe.denoising.trend import trend_filter
-from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
 from dpframe.privacy.law import Law
@@ -63,23 +62,12 @@ Options: TypeAlias = Mapping[str, Any]
 
 @frozen(slots=True)
 class Method:
-    """A denoiser as it is called for a column of a release.
+    """A denoiser as it is called for a column: values, deviation of their noise, facts, options.
 
-    Parameters
-    ----------
-    denoise
-        From values, the deviation of their noise, facts and options to denoised values.
-    options
-        Names of the options it takes.
-    required
-        Those that must be given.
-    facts
-        Names of the facts that it needs.
-    drifts
-        Whether it moves along when all values are moved by the same amount. It then knows nothing
-        of noise that all values share: it is given the noise of differences, and leaves the rest.
-    projects
-        Whether its result satisfies a constraint, which nothing after it may break.
+    One that `drifts` moves along when all values are moved by the same amount. It then knows
+    nothing of noise that all values share: it is given the noise of differences, and leaves the
+    rest. The result of one that `projects` satisfies a constraint, which nothing after it may
+    break.
     """
 
     denoise: Callable[..., Denoised]

@@ -157,25 +157,10 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
         z_i = v_i y_i + (1 - v_i) S_i,  v_i = V_i / (V_i + 1)  at inner nodes, and y_i, 1 at leaves
         x_c = z_c + (v_c / V_i) (x_i - S_i)                    below inner nodes, and z_i at roots
 
-    which is least squares for any number of children and any depth. Where all inner nodes have k
-    children and all leaves one depth it is the closed formula of Hay et al. (2010, Theorem 3).
-
-    Parameters
-    ----------
-    values
-        n noisy values y, one per node.
-    sigma
-        Standard deviation of their noise.
-    parents
-        The positions of the nodes' parents, -1 for a root; of shape (n,). There may be several
-        roots.
-
-    Returns
-    -------
-    Denoised
-        Consistent values and their risk. The divergence is the number of leaves; as the projection
-        is linear, the risk is unbiased for any law of the noise. It is `sigma^2` times leaves over
-        nodes on average where the true values are consistent.
+    which is least squares for any tree. Where all inner nodes have k children and all leaves one
+    depth it is the closed formula of Hay et al. (2010, Theorem 3). Parents are positions, -1 for a
+    root. The divergence is the number of leaves; as the projection is linear, the risk is unbiased
+    for any law of the noise.
 
     Examples
     --------
@@ -204,23 +189,11 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
 
 
 def whole(values: object, *, total: int | None = None) -> Denoised:
-    """Round values up or down to integers that keep the total.
+    """Round values up or down to integers that keep the total, or have a given one.
 
     All are rounded down, then as many as the total needs are rounded up: those with the largest
     remainders, and of equal ones the first (Hamilton's method). No value moves by 1 or more, and
-    none that is not negative becomes negative.
-
-    Parameters
-    ----------
-    values
-        The values.
-    total
-        The total of the integers; `None`: that of the values, rounded, halves to the even integer.
-
-    Returns
-    -------
-    Denoised
-        Integers, as float64. Their risk is `nan`.
+    none that is not negative becomes negative. The total of the values is rounded, halves to even.
 
     Examples
     --------
@@ -273,8 +246,7 @@ def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
 
     It is `|h(y) - y|^2 / d + s^2 (2 q - 1)` (Stein 1981), where h maps the d values y to denoised
     ones, the changes are `h(y) - y`, of either sign, s is `sigma`, of independent noise, and q the
-    slope, the mean of the derivatives `d h_i / d y_i`. Where the result fits in a float, no step on
-    the way overflows. An infinite change makes it infinite.
+    slope, the mean of the derivatives `d h_i / d y_i`. No step on the way overflows.
 
     Examples
     --------

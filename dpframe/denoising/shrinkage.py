@@ -26,41 +26,23 @@ def james_stein(
 ) -> Denoised:
     """Shrink values toward their mean or zero by the James-Stein factor.
 
-    With y the d values, s = `sigma` and r = y:
+    With y the d values and s = `sigma`, in their units:
 
-        h(y) = (1 - (d - 2) s^2 / |r|^2)_+ r                    toward zero, for d >= 3
-        h(y) = m + (1 - (d - 3) s^2 / |r|^2)_+ r                toward the mean m, for d >= 4
+        h(y) = (1 - (d - 2) s^2 / |y|^2)_+ y                    toward zero, for d >= 3
+        h(y) = m + (1 - (d - 3) s^2 / |r|^2)_+ r, r = y - m     toward the mean m, for d >= 4
 
-    where r = y - m in the second. For Gaussian noise and any true values, the expected total
-    squared error is below the `d s^2` of the values themselves. Fewer values come back as they are,
-    with risk `s^2`. Where `|r|^2` is 0 the center comes back.
+    For Gaussian noise and any true values, the expected total squared error is below the `d s^2` of
+    the values themselves; a negative factor is replaced by 0 unless `positive_part=False`. Fewer
+    values come back as they are. Where values share a noise term, only their differences count.
 
-    Parameters
-    ----------
-    values
-        The noisy values, shape (d,).
-    sigma
-        Standard deviation of the noise in a value, in the units of the values. Where values share a
-        common noise term, only that of their differences counts, and only `toward="mean"` makes
-        sense.
-    toward
-        "mean" or "zero".
-    positive_part
-        Whether a negative factor is replaced by 0, which never has a larger expected error.
-
-    Returns
-    -------
-    Denoised
-        `risk` is Stein's unbiased estimate per value for independent Gaussian noise:
-        `s^2 - (k s^2)^2 / (d |r|^2)`, where k is d - 2 or d - 3. Where the factor is replaced by 0,
-        it is `|r|^2 / d - s^2` toward zero, and `(|r|^2 - (d - 2) s^2) / d` toward the mean. It can
-        be negative. `chosen` holds the factor, "weight".
+    `risk` is Stein's estimate: `s^2 - (k s^2)^2 / (d |r|^2)`, where k is d - 2 or d - 3; where the
+    factor is replaced by 0, `|r|^2 / d - s^2` toward zero, and `(|r|^2 - (d - 2) s^2) / d` toward
+    the mean. It can be negative. `chosen` holds the factor, "weight".
 
     References
     ----------
-    W. James and C. Stein, "Estimation with quadratic loss", Berkeley Symposium 1961.
-    B. Efron and C. Morris, "Stein's estimation rule and its competitors", JASA 68, 1973 (Lindley's
-    version, toward the mean).
+    W. James and C. Stein, "Estimation with quadratic loss", Berkeley Symposium 1961. B. Efron and
+    C. Morris, "Stein's estimation rule and its competitors", JASA 68, 1973 (toward the mean).
     B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018,
     section 4.
 
@@ -111,41 +93,23 @@ def soft_threshold(
 ) -> Denoised:
     """Move values toward zero by a threshold, and those below it to zero.
 
-    With y the d values, s = `sigma` and t the threshold, `h(y_i) = sign(y_i) (|y_i| - t)_+`.
+    With y the d values, s = `sigma` and t the threshold, `h(y_i) = sign(y_i) (|y_i| - t)_+`. t is
+    a number in the units of the values, or
 
-    Parameters
-    ----------
-    values
-        The noisy values, shape (d,), most of them with a true value near zero.
-    sigma
-        Standard deviation of the noise in a value, in the units of the values, whatever its law.
-        The scale of Laplace noise is `b = s / sqrt(2)`.
-    threshold
-        A number >= 0 in the units of the values, or how to choose it:
+    - "universal": `s sqrt(2 ln d)` for Gaussian noise and `s / sqrt(2) ln d` for Laplace noise,
+      about the largest of d values of pure noise. Where noise is small beside the true values, it
+      costs many times more than it gains;
+    - "sure", for Gaussian noise: the t in [0, inf] with the least estimate of the risk.
 
-        - "universal" takes `s sqrt(2 ln d)` for Gaussian noise and `b ln d` for Laplace noise: the
-          largest of d values of pure noise is about as large. Where noise is small beside the true
-          values, it costs many times more than it gains.
-        - "sure", for Gaussian noise, takes a t in [0, inf] that minimizes the unbiased estimate of
-          the risk: it lies at 0 or at one of the `|y_i|`.
-    law
-        Law of the noise.
-
-    Returns
-    -------
-    Denoised
-        `risk` is unbiased, per value, for independent Gaussian noise and a given t:
-        `|h(y) - y|^2 / d + s^2 (2 q - 1)`, with q the share of values with `|y_i| > t` (Stein's
-        identity); of values at t, which only rounding makes, half count, and none for the one that
-        "sure" takes t from. It is `nan` for other laws, and `s^2` where t is 0 or nothing is there.
-        `chosen` has "threshold".
+    `risk` is unbiased for Gaussian noise and a given t: `|h(y) - y|^2 / d + s^2 (2 q - 1)`, with q
+    the share of values with `|y_i| > t` (Stein's identity); of values at t, half count, and not
+    the one that "sure" takes t from. It is `nan` for other laws, and `s^2` where t is 0. `chosen`
+    has "threshold".
 
     References
     ----------
     D. L. Donoho and I. M. Johnstone, "Ideal spatial adaptation by wavelet shrinkage", Biometrika
     81, 1994, and "Adapting to unknown smoothness via wavelet shrinkage", JASA 90, 1995.
-    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018,
-    section 4 (the universal threshold).
 
     Examples
     --------

@@ -31,18 +31,16 @@ def tail_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarr
     """Return numbers that are not negative, with as much of a tail as the noise leaves.
 
     With Laplace noise of scale b, a bin with a noisy number h tells by `h / b` in logarithms that
-    it is not empty. The counts end where the sum of all `max(h, 0) / b - 4` up to there is largest:
-    bins next to others need little to be believed, and those far away much. Behind the end, they
-    are the mean of tails `a w_k exp(-g k)` that stop after some bins. w is the width of a bin in
-    logarithms; a is fitted, by least squares, to four bins before the end and all behind. A tail
-    has the weight of its likelihood, times `exp(-1/2)` for each bin behind the end that it reaches.
+    it is not empty. The counts end where the sum of all `max(h, 0) / b - 4` up to there is largest.
+    Behind the end, they are the mean of tails `a w_k exp(-g k)` that stop after some bins. w is the
+    width of a bin in logarithms; a is fitted, by least squares, to four bins before the end and all
+    behind. A tail has the weight of its likelihood, times `exp(-1/2)` for each bin that it reaches.
 
     Examples
     --------
     >>> noisy = np.array([900.0, 800, 400, 190, 120, 31, 35, -40, 8, -12, 24, 5])
-    >>> tail_counts(noisy, 20.0, np.ones(12)).round()
-    array([900., 800., 400., 190., 120.,  35.,  12.,   2.,   1.,   0.,   0.,
-             0.])
+    >>> tail_counts(noisy, 20.0, np.ones(12)).round()[:8]
+    array([900., 800., 400., 190., 120.,  35.,  12.,   2.])
     """
     counts: np.ndarray = np.maximum(noisy, 0.0)
     if noise == 0:

@@ -149,18 +149,7 @@ def combined_rows(
 ) -> np.ndarray:
     """Return linear combinations of the cells of a column, one in each row: number and both ends.
 
-    Parameters
-    ----------
-    table
-        The released cells.
-    releases
-        What was promised of them.
-    place
-        The position of the column.
-    weights
-        For each combination, the rows of its cells, in order, and their weights.
-    level
-        Confidence level of each interval.
+    For each, `weights` holds the rows of its cells, in order, and their weights.
     """
     found = np.zeros((len(weights), 3))
     with np.errstate(all="ignore"):  # a warning could depend on what was released
@@ -392,7 +381,7 @@ def _estimate_frame(
 ) -> pd.DataFrame:
     """Return the estimate with its error and interval, as a row; the variance is of sampling."""
     sums = [_sum_of(source) for source in sources]
-    error = _norm(np.array([float(noise.deviation) for _, noise in sums]))
+    error = math.hypot(*(float(noise.deviation) for _, noise in sums))
     width = IndependentSum.of(sums).half_width(level)
     if variance:
         width = widen(width, error, variance, level)
@@ -405,7 +394,7 @@ def _estimate_frame(
 
 def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
     noise, rows, parts = source
-    errors = {block: _norm(part) for block, part in parts.items()}
+    errors = {block: math.hypot(*part) for block, part in parts.items()}
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
     # noises that several tables share are weighed as wholes
     terms = None if isinstance(noise, LayersPart | SignsPart) else parts
@@ -470,11 +459,3 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
     if isinstance(index, pd.MultiIndex) and whole:
         return pd.MultiIndex.from_tuples(cast(list[tuple[Hashable, ...]], keys), names=index.names)
     return pd.Index(keys, tupleize_cols=False)
-
-
-def _norm(parts: np.ndarray) -> float:
-    """Root of the sum of squares, which may leave the range of floats where the root does not."""
-    largest = float(np.abs(parts).max(initial=0.0))
-    if largest == 0 or not math.isfinite(largest):
-        return largest
-    return largest * float(np.linalg.norm(parts / largest))

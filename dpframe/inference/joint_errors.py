@@ -1,6 +1,6 @@
 """Errors of what is computed from several cells, and those of rows that are a sample."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias, cast
 
@@ -90,23 +90,30 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
 
 
 def _source(tables: Sequence[Weighed]) -> NoiseSource:
-    table, *others = tables
-    release = table.release
-    rows = release.query.cells
-    if others:
-        noise, parts = _errors_over_tables(tables)
-        return noise, rows, parts
-    noise = release.noise
+    first = tables[0].release
+    noise, rows = first.noise, first.query.cells
+    if not all(of_one_query(table.release, first) for table in tables[1:]):
+        raise shared_noise(first)
     if isinstance(noise, LayersPart):
-        layers = weights_of_blocks(table, noise)
-        found = {b: np.sqrt([noise.by_block[b].variance(part)]) for b, part in layers.items()}
-        return noise, rows, found
+        if len(tables) > 1:
+            return noise, rows, _errors_of_layers(tables)
+        layers = weights_of_blocks(tables[0], noise)
+        errors = {b: np.sqrt([noise.by_block[b].variance(part)]) for b, part in layers.items()}
+        return noise, rows, errors
+    if isinstance(noise, SignsPart):  # all tables read the same sums
+        others = (table.release.noise for table in tables[1:])
+        noise = reduce(
+            SignsPart.beside, (one for one in others if isinstance(one, SignsPart)), noise
+        )
     common = set(noise.shared_blocks)
     moved: dict[str, np.ndarray] = {}
-    for weight, column in table.parts():
-        for block, loading in column.deviations.items():
-            moved[block] = moved.get(block, np.zeros(1)) + weight * loading
-    return noise, rows, {b: p.sum(keepdims=True) if b in common else p for b, p in moved.items()}
+    for table in tables:
+        for weight, column in table.parts():
+            for block, loading in column.deviations.items():
+                part = weight * loading
+                part = np.sum(part, keepdims=True) if block in common else part
+                moved[block] = moved.get(block, np.zeros(1)) + part
+    return noise, rows, moved
 
 
 def check_no_given_rows(release: Release) -> None:
@@ -122,22 +129,14 @@ def weights_of_blocks(table: Weighed, structure: LayersPart) -> dict[str, np.nda
     """Return the weights of the totals of every block in a weighted sum of cells."""
     found: dict[str, np.ndarray] = {}
     for weight, column in table.parts():
-        for block, own in loading_weights(column.deviations, structure).items():
-            found[block] = found.get(block, 0.0) + weight * own
+        for block, loading in column.deviations.items():
+            if block in structure.by_block:
+                totals = loading / structure.by_block[block].deviations
+                found[block] = found.get(block, 0.0) + weight * totals
     if not isinstance(structure, TreePart):
         return found
     bins = table.release.query.by[-1].groups
     return {block: part.reshape(-1, bins) for block, part in found.items()}
-
-
-def _errors_over_tables(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
-    """Return where the noise of margins comes from, and by block the deviation of a sum."""
-    first = tables[0].release
-    if not all(of_one_query(table.release, first) for table in tables):
-        raise shared_noise(first)
-    if isinstance(first.mechanism, SignsPart):
-        return _errors_of_sums(tables)
-    return first.noise, _errors_of_layers(tables)
 
 
 def shared_noise(release: Release) -> QueryError:
@@ -148,19 +147,6 @@ def shared_noise(release: Release) -> QueryError:
         "in one dpf.aggregate, and leave out copies and selections of a table."
     )
     return QueryError(f"{rule}. {way_out}", parameter="released")
-
-
-def _errors_of_sums(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
-    """Add up by sum of signs: all tables read the same ones."""
-    noises = [table.release.mechanism for table in tables]
-    whole = reduce(SignsPart.beside, (one for one in noises if isinstance(one, SignsPart)))
-    found: dict[str, np.ndarray] = {}
-    for table in tables:
-        for weight, column in table.parts():
-            for block, loading in column.deviations.items():
-                part = np.sum(weight * loading, keepdims=True)
-                found[block] = found.get(block, np.zeros(1)) + part
-    return whole, found
 
 
 def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
@@ -188,17 +174,6 @@ def of_one_query(one: Release, other: Release) -> bool:
     together = one.mechanism, other.mechanism
     margins = any(all(isinstance(own, kind) for own in together) for kind in _OF_MARGINS)
     return margins and asked[0] == asked[1]
-
-
-def loading_weights(
-    deviations: Mapping[str, Value], structure: LayersPart
-) -> dict[str, float | np.ndarray]:
-    """Return how often a column counts the totals of each block."""
-    return {
-        block: loading / structure.by_block[block].deviations
-        for block, loading in deviations.items()
-        if block in structure.by_block
-    }
 
 
 def check_apart(release: Release, what: str, instead: str) -> None:
@@ -249,21 +224,12 @@ def widen(
     `h = w / s` the half-width of the noise in its deviations, it is `f sqrt(s^2 + v)` with `f = z +
     (h - z) (s^2 / (s^2 + v))^2`: to first order in the excess kurtosis, which sums have by these
     squares (Cornish and Fisher 1938). Of Laplace and normal errors it holds, at every ratio of
-    them, within .005 of the levels .8, .9 and .95, and within .0015 of .99.
+    them, within .005 of the levels .8, .9 and .95, and within .0015 of .99. A v below 0 counts as
+    0.
 
     Where noise gives v a standard error e, `T = s^2 + v` has that of a variance with `n = 2 T^2 /
     e^2` degrees of freedom, and counts as one with 20 at least: the half-width is multiplied by `1
     + (z^2 + 1) / (4 n)`, as a quantile of Student is to first order (Satterthwaite 1946).
-
-    Variances below 0 count as 0.
-
-    References
-    ----------
-    E. A. Cornish and R. A. Fisher, "Moments and cumulants in the specification of distributions",
-    Revue de l'Institut International de Statistique 5(4), 1938.
-
-    F. E. Satterthwaite, "An approximate distribution of estimates of variance components",
-    Biometrics Bulletin 2(6), 1946.
 
     Examples
     --------

@@ -9,9 +9,6 @@ import numpy as np
 from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import ROUNDING, Rows, narrow
 
-QuotientEstimates: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Numbers, and both ends of their intervals."""
-
 
 class ErrorOfSum(Protocol):
     """The error of a sum of two released numbers, in some rows."""
@@ -42,7 +39,9 @@ class Quotients:
     by_row: bool = False  # whether the noise in a row depends on a and b of the row alone
 
 
-def estimate_quotients(quotient: Quotients, level: float) -> QuotientEstimates:
+def estimate_quotients(
+    quotient: Quotients, level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return quotients, and the ends of their intervals at a level."""
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         low, high = quotient_interval(quotient, level)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import ColumnPart, quantile_part, values_part
+from dpframe.certificates.column_parts import quantile_part, values_part
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
@@ -87,7 +87,9 @@ def quantiles_read(
     values = _values(found, read, release)
     table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, read))
     table.columns = pd.Index([label, *(f"{label}{end}" for end in ENDS)], tupleize_cols=False)
-    return table, replace(release, columns=(_describe_quantiles(found, str(label)),))
+    first, last = found.edges[[0, -1]].tolist()
+    column = quantile_part(str(label), values_part(str(label), (first, last)))
+    return table, replace(release, columns=(column,))
 
 
 def _values(found: Distribution, read: Read, release: Release) -> list[Any]:
@@ -145,11 +147,6 @@ def _index(groups: pd.Index | None, read: Read) -> pd.Index:
     levels = [groups.get_level_values(at).repeat(own) for at in range(groups.nlevels)]
     every = np.tile(read.quantiles, len(groups))
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
-
-
-def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
-    first, last = found.edges[[0, -1]].tolist()
-    return quantile_part(label, values_part(label, (first, last)))
 
 
 ENDS_OF_ROUNDING = 0.5
@@ -219,9 +216,8 @@ def limits(
     if one of two edges is rejected, that after the quantile and the 64th next to it: nearly the
     same test, though no more is proved than twice its level.
 
-    Numbers of rows below the edges have a row per group; widths, how far noise may move `c_e - q N`
-    down, or up, one per quantile and a column per edge. `exact` is the same, or less, for the
-    position of a quantile and an edge: looked at where it decides.
+    Widths say how far noise may move `c_e - q N`, by quantile and edge; `exact` says the same, or
+    less, for the position of a quantile and an edge: looked at where it decides.
 
     Examples
     --------

@@ -217,14 +217,11 @@ class OwnNoise(NamedTuple):
 def selected_ends(
     y: np.ndarray, noise: OwnNoise, region: Region, level: float, within: Sides
 ) -> Sides:
-    """Return the ends of intervals for the integers n that noisy ones stand for.
+    """Return the ends of intervals for the integers n that noisy ones y stand for.
 
-    All n from end to end are in it for which neither `P(n + Y >= y)` nor `P(n + Y <= y)`, given
-    that n + Y is shown, is at most `(1 - level) / 2`, and all from there to y: next to the region's
-    ends, y may be rare for each n.
-
-    The noise is Y, the region says which integers are shown, and y, or what it is moved to, is
-    within the ends of what is looked at.
+    All n are in it for which neither `P(n + Y >= y)` nor `P(n + Y <= y)`, given that n + Y is in
+    the region shown, is at most `(1 - level) / 2`, and all from there to y: next to the region's
+    ends, y may be rare for each n. They are looked for within some ends.
 
     Examples
     --------

@@ -45,14 +45,6 @@ class IndependentSum:
         its standard deviations, times the standard deviation of the sum. By convolution, that is
         enough for a normal and a Laplace noise at every ratio of their scales; where noises of a
         box are among them, it is raised as for several boxes.
-
-        Examples
-        --------
-        >>> from dpframe.privacy.laws import LAPLACE
-        >>> count = {"0": 1.0}
-        >>> sums = [(law, NoiseSum(count, {"0": 3.0}, smooth=True)) for law in (GAUSSIAN, LAPLACE)]
-        >>> round(float(IndependentSum(sums).half_width(0.8)), 3)
-        1.812
         """
         if len(self.parts) == 1:
             ((law, noise),) = self.parts

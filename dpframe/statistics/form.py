@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 
 import numpy as np
 
-from dpframe.context import cached_property
 from dpframe.frozen import frozen
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
@@ -269,20 +268,20 @@ class Statistic(ABC):
 
         Of a standard deviation, it is the most where it is a quarter of the width.
         """
-        features, weights = self._foreseen
-        names = [*features, *loadings]
-        blocks = [*dict.fromkeys(block for name in names for block in loadings[name])]
-        of_features = [[loadings[name].get(block, 0.0) for block in blocks] for name in features]
+        worst: _Worst = _worst(self.in_half_widths)
+        blocks: dict[Block, None] = {}
+        for name in [*worst.features, *loadings]:
+            blocks |= dict.fromkeys(loadings[name])
+        of_features: list[list[Value]] = []
+        for name in worst.features:
+            own = loadings[name]
+            of_features.append([own.get(block, 0.0) for block in blocks])
         # not a product of matrices, which need not round alike what cancels
-        moved = (weights[:, :, None] * np.array(of_features, np.float64)).sum(axis=1)
+        moved = (worst.weights[:, :, None] * np.array(of_features, np.float64)).sum(axis=1)
         errors = np.hypot.reduce(moved, axis=1)
         first = (errors >= (1 - _TIE) * errors.max()).argmax()
         largest = moved[first] * self.unit
         return dict(zip(blocks, largest.tolist(), strict=True))
-
-    @cached_property
-    def _foreseen(self) -> tuple[list[str], np.ndarray]:
-        return _worst(self.in_half_widths)
 
     @classmethod
     def words(cls, labels: Iterable[object]) -> str:
@@ -290,15 +289,22 @@ class Statistic(ABC):
         return f"{cls.called} of {', '.join(map(str, labels))}"
 
 
+class _Worst(NamedTuple):
+    """The features of a statistic, and `(A - r B) / B.T` by shape and feature."""
+
+    features: list[str]
+    weights: np.ndarray
+
+
 @lru_cache
-def _worst(statistic: Statistic) -> tuple[list[str], np.ndarray]:
-    """Return the features, and `(A - r B) / B.T` by shape and feature."""
+def _worst(statistic: Statistic) -> _Worst:
+    """Return what noise does at the shapes."""
     shapes = statistic.shapes
     totals: Totals[int] = Totals(shapes, {name: {} for name in shapes})
     quotient = statistic.quotient(totals)
     apart = quotient.apart(quotient.value(totals))
     weights = np.broadcast_arrays(*(weight / quotient.divisor for weight in apart.values()))
-    return list(apart), np.stack(weights, axis=-1).reshape(-1, len(apart))
+    return _Worst(list(apart), np.stack(weights, axis=-1).reshape(-1, len(apart)))
 
 
 def add_weights(one: FeatureWeights, other: FeatureWeights) -> dict[str, Any]:

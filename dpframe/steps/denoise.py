@@ -20,7 +20,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setting
 from dpframe.certificates.mechanism_parts import SumsPart
-from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
+from dpframe.denoising.consistent import MOST_WAYS, consistent_tables, whole_tables
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import (
     Choice,
@@ -416,8 +416,8 @@ def check_margins(
         rule = "is not for margins whose keys= name combinations of groups"
         way_out = "Give keys={column: [...]}, or leave it out."
         raise QueryError.about("denoise", rule, _METHOD, way_out)
-    if not can_be_consistent([tuple(range(len(columns))) for columns in sets]):
-        largest = max(sets, key=len)
+    largest = max(sets, key=len)
+    if len(largest) > MOST_WAYS:
         rule = f"is for margins of at most two columns, not {list(largest)!r}"
         way_out = "Release with ways=2, or leave it out."
         raise QueryError.about("denoise", rule, _METHOD, way_out)

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 from support.raising import raises
 
-from dpframe.denoising import prior as priors
-from dpframe.denoising.posterior import posterior
-from dpframe.denoising.prior import ValueNoise, fit_prior, grid_near, see
+from dpframe.denoising import posterior as posteriors
+from dpframe.denoising.posterior import ValueNoise, fit_prior, grid_near, posterior, see
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
@@ -63,8 +62,8 @@ def test_weights_and_distributions_give_the_posterior_by_definition(law):
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=str)
 def test_no_prior_is_likelier_by_more_than_the_duality_gap(law, monkeypatch):
     # the log-likelihood is concave: it gains at most the largest slope toward a point
-    patient = replace(priors.TUNING, gain=1e-9, most_steps=3000)
-    monkeypatch.setattr(priors, "TUNING", patient)
+    patient = replace(posteriors.TUNING, gain=1e-9, most_steps=3000)
+    monkeypatch.setattr(posteriors, "TUNING", patient)
     _, y = sparse(3)
     noise = ValueNoise(law, 6.0, law.continuous_deviation(6.0), is_whole=True)
     values, counts = np.unique(y, return_counts=True)

@@ -8,7 +8,7 @@ from scipy import optimize, sparse
 from scipy.sparse.csgraph import connected_components
 
 from dpframe import progress
-from dpframe.denoising.trend import trend_filter
+from dpframe.denoising.graphs import trend_filter
 from dpframe.errors import QueryError
 
 ORDERS = pytest.mark.parametrize("order", [0, 1])

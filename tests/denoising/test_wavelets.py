@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from dpframe.denoising.graphs import spanning_tree_wavelets, tree_wavelets
 from dpframe.denoising.projection import check_edges
-from dpframe.denoising.wavelets import spanning_tree_wavelets, tree_wavelets
 from dpframe.errors import QueryError
 
 
