@@ -32,6 +32,10 @@ _MOST_ADDED = 1000.0
 _LEAST_MISSED = 1e-6
 # stands for a scale of 0
 _NARROW = 1e-12
+# of the width, up to which an integer is small: sums over more of them lose digits
+_FLUID = 1e-9
+# of two scales, whose ends are limits
+_RATIOS = (1e-8, 1 - 1e-8)
 # of a tail, so that nothing is left
 _NARROWEST = 60 * _NARROW
 # beyond it, exponentials leave the range of floats
@@ -234,7 +238,7 @@ def pair_half_width(
     tops = np.maximum(np.abs(first), np.abs(second)) / math.sqrt(2)
     lows = np.minimum(np.abs(first), np.abs(second)) / math.sqrt(2)
     ratio = np.divide(lows, tops, out=np.zeros(np.shape(tops)), where=tops > 0)
-    ratio = np.clip(ratio, 1e-8, 1 - 1e-8)  # both ends are limits
+    ratio = np.clip(ratio, *_RATIOS)
     most = np.full_like(ratio, 2 * (1 - math.log1p(-level)))
     return half_widths.solve_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
 
@@ -384,8 +388,19 @@ def _integer_pair(
     unit = np.maximum(fine * of_fine, coarse * of_coarse)
     unit = np.where(unit > 0, unit, 1.0)
     a, h = np.maximum(fine * of_fine / unit, _NARROW), coarse / unit
+    tails = _integer_tails(a, h, np.minimum(of_coarse, 1 / _FLUID), less)
+    fluid = (h > 0) & (h < _FLUID)
+    if not fluid.any():
+        return fine, unit, tails
+    scales = np.minimum(a, h * of_coarse), np.maximum(a, h * of_coarse)
+    ratio = np.clip(scales[0] / scales[1], *_RATIOS)
 
-    return fine, unit, _integer_tails(a, h, of_coarse, less)
+    def either(t: np.ndarray, rows: half_widths.Rows | EllipsisType = ...) -> np.ndarray:
+        beyond = _pair_beyond(t, ratio[rows])
+        return np.where(fluid[rows], beyond, tails(t, rows))
+
+    # a continuous noise, and half of an integer of the discrete one
+    return np.where(fluid, coarse, fine), unit, either
 
 
 def _integer_tails(a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray) -> Tails:

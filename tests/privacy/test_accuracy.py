@@ -13,7 +13,12 @@ import dpframe as dpf
 from dpframe.errors import QueryError
 from dpframe.privacy import half_widths, laplace
 from dpframe.privacy.half_widths import check_level
-from dpframe.privacy.laplace import integer_pair_half_width, laplace_sum_half_width, pair_half_width
+from dpframe.privacy.laplace import (
+    integer_pair_excess,
+    integer_pair_half_width,
+    laplace_sum_half_width,
+    pair_half_width,
+)
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, LAWS
 from dpframe.privacy.noise_sum import NoiseSum
 
@@ -227,6 +232,19 @@ def test_every_pair_of_integer_noises_is_covered_at_least_as_often_as_said():
                 missed = 1 - covered(width, (g, laws[0]), (h, laws[1]))
                 worst = max(worst, missed / (1 - level))
     assert 0.99 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e6, 1e9, 1e12, 1e15, 1e18])
+def test_two_wide_noises_are_as_wide_as_continuous_ones(scale):
+    steps, scales = (np.array([1.0, 0.5]), np.array([0.3, 2.0])), (scale, 3 * scale)
+    deviations = [step * of * 2**0.5 for step, of in zip(steps, scales, strict=True)]
+    width = integer_pair_half_width(steps, scales, 0.95)
+    assert width == pytest.approx(pair_half_width(*deviations, 0.95), rel=1 / scale + 1e-7)
+    swapped = integer_pair_half_width(steps[::-1], scales[::-1], 0.95)
+    assert swapped == pytest.approx(width, rel=1e-7)
+    for beyond in (0.9999, 1.0001):
+        excess = integer_pair_excess(beyond * width, steps, scales, 0.95)
+        assert ((excess <= 0) == (beyond < 1)).all()
 
 
 def test_no_noise_has_no_width():
