@@ -282,3 +282,10 @@ def test_a_declaration_reads_as_its_table(frame):
         "  zone             3                    left out        declared",
     ]
     assert len(repr(made().dp.declaration).splitlines()) == 4
+
+
+def test_only_some_columns_are_shown():
+    frame = pd.DataFrame([range(40)], columns=[f"c{i}" for i in range(40)])
+    frame.dp.declare(bounds={f"c{i}": (0, 1) for i in range(40)}, privacy_unit=dpf.EACH_ROW)
+    assert "and 30 more" in repr(frame.dp)
+    assert "c39" in repr(frame.dp.declaration)
