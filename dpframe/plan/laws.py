@@ -28,13 +28,13 @@ from dpframe.plan.plan import (
     smallest,
     too_much_wanted,
 )
-from dpframe.privacy.amounts import PrivacyLoss, Spend, least_integer, rho_of_pure
+from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_pure
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.pots import Pots
 from dpframe.privacy.together import gaussian_price, hides_as_well
 
-_STEPS = 2**52  # the factor is this over a whole number
-_MOST = 2  # no factor is as large: one of the laws has half of what is allowed, or more
+_STEPS = 44  # so often the interval of a factor is halved, to 1e-13
+_MOST = Fraction(2)  # no factor is as large: one of the laws has half of what is allowed, or more
 _LEAST = Fraction(1, 2**30)  # of what a law allows: less is nothing
 
 MechanismOf: TypeAlias = Mapping[Any, str]
@@ -87,8 +87,11 @@ def _largest_factor(promise: _Promise, fixed: PrivacyLoss, rest: PrivacyLoss) ->
 
     if not allows(_LEAST):
         return None
-    most = _STEPS // _MOST
-    return Fraction(_STEPS, least_integer(lambda steps: allows(Fraction(_STEPS, steps)), most))
+    low, high = Fraction(0), _MOST
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if allows(middle) else (low, middle)
+    return low
 
 
 @frozen(eq=False)

@@ -72,8 +72,12 @@ def epsilon_of_loss(delta: float, loss: PrivacyLoss) -> float:
 
 def hides_as_well(loss: PrivacyLoss, epsilon: Fraction, mu_squared: Fraction) -> bool:
     """Tell whether a loss has at an epsilon no more delta than Gaussian noise alone of some mu."""
-    most = gaussian_delta(float_below(epsilon), root_below(mu_squared))
-    return delta_of_loss(epsilon, loss) <= most
+    return delta_of_loss(epsilon, loss) <= _delta_alone(epsilon, mu_squared)
+
+
+@lru_cache(maxsize=64)  # one search asks it of many losses
+def _delta_alone(epsilon: Fraction, mu_squared: Fraction) -> float:
+    return gaussian_delta(float_below(epsilon), root_below(mu_squared))
 
 
 def gaussian_price(loss: PrivacyLoss) -> Fraction:

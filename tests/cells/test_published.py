@@ -3,17 +3,15 @@
 import base64
 import json
 import re
-import secrets
 import warnings
 import zlib
 
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import record_of
+from support.certifying import record_of, recorded
 
 import dpframe as dpf
-from dpframe.cells.record import attach
 from dpframe.errors import CertificateError, QueryError
 
 ZONES = [f"z{at:02}" for at in range(12)]
@@ -116,7 +114,7 @@ def test_digests_of_hidden_cells_cannot_be_guessed(released):
     for _ in range(3):  # even the right guess of the hidden cell has another salt
         again = pd.DataFrame(released)
         again.attrs = {}
-        attach(again, released.dp.certificate.releases, salt=secrets.token_hex(16))
+        recorded(again, released.dp.certificate.releases)
         guessed.add(again.dp.certificate.table.origin)
     assert len(guessed) == 3 and public.origin not in guessed
 
@@ -182,7 +180,7 @@ def test_a_false_definition_is_found_by_the_release(released):
     false = pd.DataFrame(full).assign(n_low=full["n_low"] - 1)
     false.attrs = {}
     definitions = [column.definition for column in table.columns]
-    attach(false, full.dp.certificate.releases, definitions, salt=table.salt)
+    recorded(false, full.dp.certificate.releases, definitions, table.salt)
     assert dpf.verify(false) and dpf.verify(full, against=released)
     with pytest.raises(CertificateError):
         dpf.verify(false, against=released)

@@ -3,17 +3,16 @@
 import copy
 import json
 import pickle
-import secrets
 
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import carry_text, record_of, text_of
+from support.certifying import carry_text, record_of, recorded, text_of
 from support.keys import KEYS
 
 import dpframe as dpf
 from dpframe.cells.keys import read_key, token, write_key
-from dpframe.cells.record import ATTRIBUTE, RECORD, attach, opened_of, record_on
+from dpframe.cells.record import ATTRIBUTE, RECORD, opened_of, record_on
 from dpframe.errors import CertificateError, UnreadableCertificateError
 
 
@@ -93,7 +92,7 @@ def test_two_seals_of_one_table_differ_and_copies_do_not():
     for _ in range(2):
         again = pd.DataFrame(made)
         again.attrs = {}
-        attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16))
+        recorded(again, made.dp.certificate.releases)
         digests.add(again.dp.certificate.digest)
     assert len(digests) == 2
     assert made.copy().attrs[ATTRIBUTE] is made.attrs[ATTRIBUTE]
@@ -105,7 +104,7 @@ def test_too_many_combinations_of_keys_to_count_are_found():
     keys = pd.DataFrame({name: rng.permutation(400) for name in names})
     table = pd.DataFrame({"n": rng.integers(0, 9_999, 400)}, pd.MultiIndex.from_frame(keys))
     releases = release(["A"])[["n"]].dp.certificate.with_columns([0]).releases
-    attach(table, releases, salt=secrets.token_hex(16))
+    recorded(table, releases)
     assert dpf.verify(table.sample(40, random_state=1).reset_index("k3")).state == "released"
     with pytest.raises(CertificateError):
         dpf.verify(table.set_axis(table.index[::-1]))

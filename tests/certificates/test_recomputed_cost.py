@@ -2,15 +2,13 @@
 
 import importlib.util
 import json
-import secrets
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.certifying import read_certificate, record_of
+from support.certifying import read_certificate, record_of, recorded
 
 import dpframe as dpf
-from dpframe.cells.record import attach, certificate_of
 from dpframe.errors import CertificateError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,14 +132,14 @@ def test_a_witness_that_costs_more_than_is_promised_is_refused(script):
         change(release["witness"][0])
         assert any("MORE" in line for line in script.compare(release))
         found.attrs.clear()
-        attach(found, read_certificate(record).releases, salt=secrets.token_hex(16))
+        recorded(found, read_certificate(record).releases)
         with pytest.raises(CertificateError, match="more than it promises"):
             dpf.verify(found)
 
 
 def test_the_worst_unit_is_said_in_words():
     found = released("laplace", "replace")
-    (release,) = certificate_of(found).releases
+    (release,) = found.dp.certificate.releases
     (part,) = release.witness
     assert part.unit == "a unit in place of another, with 3 rows in each of 2 cells"
     assert part.unit in found.dp.certificate._repr_html_()

@@ -6,7 +6,6 @@ import pytest
 from support.certifying import carry_text, record_of
 
 import dpframe as dpf
-from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import FORMAT
 from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
 from dpframe.inference.intervals import std_error
@@ -189,7 +188,7 @@ def test_certificates_of_other_formats_are_refused(version):
     frame = released()
     carry_text(frame, {**record_of(frame), "format": version})
     with pytest.raises(UnreadableCertificateError, match=f"format {version}, .* reads {FORMAT}"):
-        certificate_of(frame)
+        _ = frame.dp.certificate
 
 
 def test_a_certificate_answers_what_was_promised():

@@ -31,6 +31,45 @@ def listed(values):
     return pd.Series(column, dtype=object)
 
 
+FARES = [4, 10, 0, -3, 12]
+NUMERIC = ["int8", "float32", "float64", "object", "Int32", "Float64", "category", "Sparse[int64]"]
+NUMERIC += ["int16[pyarrow]", "double[pyarrow]", pd.ArrowDtype(pa.decimal128(30, 1))]
+
+
+@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("fare > 0", lambda x: x > 0),
+        ("0 < fare <= 10", lambda x: 0 < x <= 10),
+        ("fare == 4.0", lambda x: x == 4),
+        ("fare != 4", lambda x: x != 4),
+        ("fare < 3.5 or fare >= 12", lambda x: x < 3.5 or x >= 12),
+        ("not fare > 0", lambda x: x <= 0),
+        ("(fare > 0) & ~(fare == 4) | (fare < 0)", lambda x: x not in (0, 4)),
+        ("fare in [4, 12.0, 'a']", lambda x: x in (4, 12)),
+        ("fare not in (4, -3)", lambda x: x not in (4, -3)),
+        ("fare in []", lambda _: False),
+        ("fare in ['4']", lambda _: False),
+        ("fare", bool),
+        ("fare % 4 == 0 and fare // 4 * 4 == fare", lambda x: x % 4 == 0),
+        ("-fare + 2 ** 3 > fare - +1 / 2", lambda x: 8.5 > 2 * x),
+        ("fare > 300", lambda _: False),
+        ("fare > -1e300", lambda _: True),
+        ("fare == '4'", lambda _: False),
+        ("fare != 'a'", lambda _: True),
+        ("1 < 2", lambda _: True),
+        ("True and fare > 0", lambda x: x > 0),
+        ("False", lambda _: False),
+    ],
+)
+def test_numbers(dtype, text, holds):
+    fares = pd.Series(FARES).astype(dtype)
+    mask = keep(Condition.parse(text), pd.DataFrame({"fare": fares}))
+    assert mask.dtype == bool
+    assert mask.tolist() == [holds(fare) for fare in FARES]
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -53,12 +92,35 @@ def test_other_kinds_and_missing_values_equal_nothing(text, kept):
     assert verdict(text, x=listed([1, "a", None, math.nan])) == kept
 
 
+def test_true_is_one():
+    flags = listed([True, False, 1, 0.0, Decimal(1), "True"])
+    assert verdict("flag == True", flag=flags) == [True, False, True, False, True, False]
+    assert verdict("flag == 1", flag=pd.Series([True, False])) == [True, False]
+    assert verdict("flag", flag=pd.Series([True, None], dtype="boolean")) == [True, False]
+
+
+def test_arithmetic_never_warns_and_comparisons_with_nan_are_false():
+    x = pd.Series([0.0, -8.0, math.inf, 1e308])
+    assert verdict("1 / x > 0", x=x) == [True, False, False, True]
+    assert verdict("x ** (1 / 3) >= 0", x=x) == [True, False, True, True]
+    assert verdict("x - x == 0", x=x) == [True, True, False, True]
+    assert verdict("x * 10 > 1e308", x=x) == [False, False, True, True]
+    assert verdict("x % 0 == x // 0", x=x) == [False] * 4
+
+
 def test_large_integers_compare_as_floats_in_every_dtype():
     large = [2**53 + 1, 2**53, 2**64 - 1]
     for dtype in ("uint64", "object", "UInt64", "category", "uint64[pyarrow]"):
         x = pd.Series(large, dtype=object).astype(dtype)
         assert verdict(f"x == {2**53}", x=x) == [True, True, False]
         assert verdict(f"x >= {2**64}", x=x) == [False, False, True]
+
+
+def test_float32_compares_as_the_float_it_is():
+    for dtype in ("float32", "object", "Float32", "float[pyarrow]", "Sparse[float32]"):
+        x = pd.Series(np.array([0.1], dtype=np.float32)).astype(dtype)
+        assert verdict("x == 0.1", x=x) == [False]
+        assert verdict("x == 0.10000000149011612", x=x) == [True]
 
 
 ZONES = ["B", "", "é", None, "ﬀ", "a\0"]
@@ -120,6 +182,15 @@ def test_times_on_the_wall(kind, zone, text, kept):
     assert verdict(text, t=timed(kind, zone)) == kept
 
 
+@pytest.mark.parametrize("kind", TIMED)
+def test_instants(kind):
+    aware = timed(kind, "America/New_York")
+    assert verdict("t == '2013-01-01T05:00Z'", t=aware) == [True, False, False, False]
+    assert verdict("t >= '2013-06-30T18:00+02:00'", t=aware) == [False, False, False, True]
+    assert verdict("t != '2013-01-01T05:00Z'", t=aware) == [False, True, True, True]
+    assert verdict("t > '1900-01-01T05:00Z'", t=timed(kind)) == [False] * 4
+
+
 def test_columns_compare_by_kind():
     left = listed([1, "a", date(2013, 1, 1), 1, None, datetime(2013, 1, 1, tzinfo=UTC), "b"])
     right = listed([1.0, "a", datetime(2013, 1, 1), "1", None, datetime(2013, 1, 1), "a"])
@@ -142,6 +213,14 @@ def test_no_rows():
     empty = pd.DataFrame({"fare": pd.Series([], dtype=float), "zone": pd.Series([], dtype="str")})
     for text in ("fare > 0 and zone == 'A'", "True", "zone in ['A']", "fare == zone"):
         assert keep(Condition.parse(text), empty).shape == (0,)
+
+
+def test_any_index_and_label():
+    frame = pd.DataFrame({"it's a fare": [1, 2], "class": ["A", "B"]}, index=[7, 7])
+    assert keep(Condition.parse("`it's a fare` > 1 and `class` == 'B'"), frame).tolist() == [
+        False,
+        True,
+    ]
 
 
 class Hostile:

@@ -2,8 +2,47 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dpframe.engines.batches import split_tables
+from dpframe.engines.batches import narrow_integers, split_tables
+
+KINDS = {f"{sign}int{bits}": (sign, bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}
+
+
+@st.composite
+def columns(draw):
+    kind = draw(st.sampled_from(sorted(KINDS)))
+    limits = np.iinfo(kind)
+    near = [limits.min, limits.max, 0, *(2**k + d for k in (7, 8, 15, 16, 31, 32) for d in (-1, 0))]
+    near += [-one for one in near]
+    items = st.none() | st.integers(limits.min, limits.max) | st.sampled_from(near)
+    some = draw(st.lists(items.filter(lambda x: x is None or limits.min <= x <= limits.max)))
+    return pa.chunked_array([pa.array(some, kind)])
+
+
+@given(columns())
+def test_a_narrow_column_holds_the_same_in_no_more_bytes_than_it_must(column):
+    found = narrow_integers(column)
+    assert found.cast(column.type).equals(column)
+    there = [value for value in column.to_pylist() if value is not None]
+    widths = [bits for bits in (8, 16, 32) if bits < column.type.bit_width]
+    enough = [w for w in widths if all(-(2 ** (w - 1)) <= value < 2 ** (w - 1) for value in there)]
+    assert found.type == (f"int{enough[0]}" if enough else column.type)
+
+
+def test_what_lies_under_a_missing_value_does_not_matter():
+    values = pa.array(np.array([2**40, 5]), mask=np.array([True, False]))
+    found = narrow_integers(pa.chunked_array([values]))
+    assert found.type == "int8"
+    assert found.to_pylist() == [None, 5]
+
+
+@pytest.mark.parametrize("kind", ["float64", "string", "bool", "timestamp[us]", "null", "date32"])
+def test_other_columns_stay_as_they_are(kind):
+    column = pa.chunked_array([pa.nulls(3, kind)])
+    assert narrow_integers(column) is column
 
 
 def test_rows_of_a_bucket_come_back_in_order_whatever_their_widths_were(tmp_path):

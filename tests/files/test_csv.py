@@ -7,12 +7,12 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from support.publishing import sidecar_of
 from support.raising import raises
 
 import dpframe as dpf
 from dpframe import read_csv, write_csv
 from dpframe.errors import CertificateError, QueryError
-from dpframe.files.csv import sidecar_of
 
 ODD = ["a,b", 'say "hi"', "two\nlines", "return\r", "both\r\n", "NA", "nan", "", " x ", "007", "é"]
 FLOATS = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -2.5, 1e16, np.inf, -np.inf]

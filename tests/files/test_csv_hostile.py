@@ -5,12 +5,12 @@ import sys
 
 import pandas as pd
 import pytest
+from support.publishing import sidecar_of
 from support.raising import raises
 
 import dpframe as dpf
 from dpframe import read_csv, write_csv
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.files.csv import sidecar_of
 
 
 def released():

@@ -227,6 +227,15 @@ def test_tables_of_both_laws_have_intervals_and_are_kept_in_files(tmp_path):
         assert len(table.dp.total()) == 1
 
 
+def test_a_table_of_both_laws_has_the_intervals_of_each():
+    queries = {"n": dpf.count("g", where="cost > 2"), "t": dpf.count("g", where="cost <= 2")}
+    released = declared().dp.release(queries, mechanism=BOTH, **ONE)
+    intervals = dpf.concat(released, name="law").dp.interval()
+    for name, table in released.items():
+        own = table.dp.interval().to_numpy()
+        assert (intervals.loc[name].to_numpy() == own).all()
+
+
 def test_every_door_measures_both_laws(tmp_path):
     frame = declared()
     plain = frame.dp.plan(QUERIES, mechanism=BOTH, **ONE).table

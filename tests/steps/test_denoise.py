@@ -1,14 +1,11 @@
 """Released frames are denoised beside what was released, and the certificate says so."""
 
-import secrets
-
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import recertified
+from support.certifying import recertified, recorded
 
 import dpframe as dpf
-from dpframe.cells.record import attach
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import BudgetExceededError, CertificateError, QueryError
 from dpframe.inference.intervals import covariance, std_error
@@ -66,7 +63,7 @@ def test_a_release_denoises_in_the_same_call(method):
     graph = GRAPHS.get(method)
     made = frame.dp.release(dpf.count("zone", keys=ZONES), mu=1, denoise=method, graph=graph)
     again = made[["count"]].copy()
-    attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16))
+    recorded(again, made.dp.certificate.releases)
     pd.testing.assert_frame_equal(again.dp.denoise(method, graph=graph), made, check_flags=False)
 
 

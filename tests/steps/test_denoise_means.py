@@ -1,14 +1,11 @@
 """Released means are denoised beside those of other groups, from frame and certificate alone."""
 
-import secrets
-
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import read_certificate, record_of
+from support.certifying import read_certificate, record_of, recorded
 
 import dpframe as dpf
-from dpframe.cells.record import attach
 from dpframe.certificates.json_records import unpack
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
@@ -105,7 +102,7 @@ def test_a_mean_alone_is_enough_and_a_release_is_the_same_as_a_call_afterwards(t
     made = visits().dp.mean("fee", by="g", epsilon=0.5, denoise="auto")
     assert list(made.columns) == ["fee", "fee_denoised"]
     again = made[["fee"]].copy()
-    attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16))
+    recorded(again, made.dp.certificate.releases)
     again.to_parquet(tmp_path / "means.parquet")
     dpf.write_csv(again, tmp_path / "means.csv")
     for back in (

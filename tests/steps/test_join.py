@@ -8,7 +8,6 @@ import pytest
 from support.publishing import KINDS, released
 
 import dpframe as dpf
-from dpframe.cells.record import certificate_of
 from dpframe.errors import CertificateError, QueryError
 
 LEVEL = 0.9
@@ -207,7 +206,7 @@ def test_their_steps_are_in_the_certificate():
         ("interval", LEVEL),
         ("derive", LEVEL),
     }
-    assert certificate_of(made).table.definitions[-1].column == "flights"
+    assert made.dp.certificate.table.definitions[-1].column == "flights"
 
 
 CALLS = {

@@ -14,7 +14,12 @@ def recertified(frame, released):
     certificate = released.dp.certificate
     computed = {column.label: column.definition for column in certificate.table.columns}
     definitions = [computed.get(token(label)) for label in frame.columns]
-    attach(frame, certificate.releases, definitions, salt=secrets.token_hex(16))
+    return recorded(frame, certificate.releases, definitions)
+
+
+def recorded(frame, releases, definitions=None, salt=None):
+    """Give a frame a record of its own cells, as of some releases."""
+    attach(frame, releases, definitions, salt=salt or secrets.token_hex(16))
     return frame
 
 

@@ -9,6 +9,11 @@ ZONES = ["A", "B", "C", "D"]
 LOTS = {"epsilon": 2, "privacy_unit": dpf.EACH_ROW}
 
 
+def sidecar_of(place):
+    """The file beside a CSV file that holds its certificate."""
+    return place.with_name(f"{place.name}.certificate.json")
+
+
 def trips():
     rows = np.arange(4_000)
     return pd.DataFrame(
