@@ -49,7 +49,7 @@ def shared() -> Iterator[Row]:
         amount = dict(zip(("epsilon", "delta"), sharing.AMOUNTS[seed % 4], strict=True))
         asked = {name: sharing.QUERIES[name] for name in names}
         queries = sharing.check_queries(frame, asked)[1]
-        declaration = sharing.declaration_of(frame, sharing.SYSTEM)
+        declaration = frame.dp.declaration
         plan = sharing.plan_release(declaration, queries, sharing.Spend.of(**amount))
         apart = [
             {

@@ -11,7 +11,6 @@ from dpframe.cells.keys import factored
 from dpframe.cells.record import Opened, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_all_rows, without_rows
-from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.parts import AliasPart, CellsPart, PublishedPart
 from dpframe.errors import QueryError, quote
 
@@ -124,24 +123,26 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
     opened = shown.opened
     for label in labels:
         definition = opened.columns[label].part.definition
-        if definition is None:
+        if definition is None or getattr(definition, "end", None) is None:
             continue
-        source = opened.labels_by_name.get(getattr(definition, "column", ""), "")
-        if source not in labels or getattr(definition, "end", None) is None:
+        source = opened.labels_by_name.get(definition.column, "")
+        if source not in labels:
             continue
-        names_shown = [opened.shown_label(one) for one in (source, label)]
+        name = opened.shown_label(label)
         known = ~opened.columns[source].numbers.missing
         if (shown.seen[label] & known & ~shown.seen[source]).any():
-            rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
-            raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
-        if not isinstance(definition, IntervalDefinition):  # ends of what was computed of it
-            source = opened.middle_of(definition, labels) or label
-            names_shown[0] = opened.shown_label(source)
-        unit = shown.units[source]
+            hidden = opened.shown_label(source)
+            rule = f"{hidden!r} is hidden where {name!r} tells it"
+            raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=hidden)
+        middle = shown.middle_of(label)
+        if middle is None or middle not in labels:
+            continue
+        unit = shown.units[middle]
         ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
         if unit and not _are_multiples(ends, unit):
-            rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
-            raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
+            told = opened.shown_label(middle)
+            rule = f"{told!r} is rounded, and {name!r} tells what it was"
+            raise QueryError(f"{rule}. Round both, by .dp.round.", label=told)
 
 
 def _are_multiples(ends: pd.Series, unit: float) -> bool:

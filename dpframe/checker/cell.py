@@ -7,7 +7,7 @@ corner of what a row can add. Costs are compared in floats; the worst one is com
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,18 @@ _UNHIDDEN = 1e60
 _SAFE = 2**62
 _MOST_PAIRS = 1 << 20
 """Pairs of vectors that are compared; with more, only the farthest classes are."""
+
+
+_Worst: TypeAlias = tuple[float, dict[int, tuple[int, int]]]
+"""What it costs at most, and what a row of either unit adds to blocks then."""
+
+
+class _Rows(NamedTuple):
+    """How many rows of either unit there are, and what is measured of them."""
+
+    a: int
+    b: int
+    kernel: PlaceKernel
 
 
 @frozen
@@ -104,6 +116,7 @@ class Cell:
         """Return boxes with blocks of several groups."""
         if apart:
             return frozenset(self._box.values())
+        # of a box the largest movement counts, and any of its groups may hold it
         touched: dict[int, int] = {}
         for group in self._groups:
             for box in {self._box[k] for k in group.blocks.tolist()}:
@@ -152,24 +165,22 @@ class Cell:
 
     def _worst(self, a: int, b: int) -> tuple[float, Moved]:
         if (a, b) not in self._known:
-            worst = [self._with_kernel(a, b, kernel) for kernel in self._kernels]
+            worst = [self._with_kernel(_Rows(a, b, kernel)) for kernel in self._kernels]
             self._known[a, b] = max(worst, key=lambda pair: pair[0])
         return self._known[a, b]
 
-    def _with_kernel(self, a: int, b: int, kernel: PlaceKernel) -> tuple[float, Moved]:
-        total, rows = 0.0, dict[int, tuple[int, int]]()
-        for part in self._vectors.components:
-            cost, moves = self._of_component(part, a, b, kernel)
-            total += cost
-            rows |= moves
+    def _with_kernel(self, rows: _Rows) -> tuple[float, Moved]:
+        worst = [self._of_component(part, rows) for part in self._vectors.components]
         if self._vectors.few:
-            cost, moves = self._of_few(a, b, kernel)
+            worst.append(self._of_few(rows))
+        total, moves = 0.0, dict[int, tuple[int, int]]()
+        for cost, of_part in worst:
             total += cost
-            rows |= moves
-        for cost, block, x, y in self._of_shared_boxes(a, b):
+            moves |= of_part
+        for cost, block, x, y in self._of_shared_boxes(rows.a, rows.b):
             total += cost
-            rows[block] = (x, y)
-        return total, Moved(a, b, {k: rows[k] for k in sorted(rows)}, kernel)
+            moves[block] = (x, y)
+        return total, Moved(rows.a, rows.b, {k: moves[k] for k in sorted(moves)}, rows.kernel)
 
     def _of_shared_boxes(self, a: int, b: int) -> list[tuple[float, int, int, int]]:
         """Return for each shared box its farthest block, with what it costs."""
@@ -184,65 +195,62 @@ class Cell:
                 worst[box] = cost, block, x, y
         return list(worst.values())
 
-    def _of_component(
-        self, part: Component, a: int, b: int, kernel: PlaceKernel
-    ) -> tuple[float, dict[int, tuple[int, int]]]:
+    def _of_component(self, part: Component, rows: _Rows) -> _Worst:
         """Return the worst classes of rows, and what they add."""
-        if not b:
-            return self._one_sided(part, a, kernel)
+        if not rows.b:
+            return self._one_sided(part, rows)
         if max(len(group.vectors) for group in part.groups) ** 2 > _MOST_PAIRS:
-            part = _of_classes(part, self._farthest_classes(part, a, kernel))
+            part = _of_classes(part, self._farthest_classes(part, rows))
         size = len(part.classes)
         costs, pairs = np.zeros((size, size)), []
         for places, group in zip(part.classes.T, part.groups, strict=True):
-            pair_costs = self._costs(group.blocks, group.vectors, group.vectors, (a, b), kernel)
+            pair_costs = self._costs(group, group.vectors, group.vectors, rows)
             pairs.append(pair_costs)
             worst = pair_costs
             if len(group.starts) < len(pair_costs):
                 worst = np.maximum.reduceat(worst, group.starts, 0)
                 worst = np.maximum.reduceat(worst, group.starts, 1)
+            # groups are free of each other given the class: what they cost adds up
             costs += worst[places[:, None], places]
         mine, theirs = divmod(int(costs.argmax()), size)
-        rows: dict[int, tuple[int, int]] = {}
+        moves: dict[int, tuple[int, int]] = {}
         for places, group, pair_costs in zip(part.classes.T, part.groups, pairs, strict=True):
             first, second = (_members(group, int(places[k])) for k in (mine, theirs))
             between = pair_costs[first, second]
             x, y = divmod(int(between.argmax()), between.shape[1])
-            rows |= self._named(group, group.vectors[first][x], group.vectors[second][y], a, b)
-        return float(costs[mine, theirs]), rows
+            moves |= self._named(group, group.vectors[first][x], group.vectors[second][y], rows)
+        return float(costs[mine, theirs]), moves
 
-    def _one_sided(
-        self, part: Component, a: int, kernel: PlaceKernel
-    ) -> tuple[float, dict[int, tuple[int, int]]]:
-        costs, by_group = self._costs_of_classes(part, a, kernel)
+    def _one_sided(self, part: Component, rows: _Rows) -> _Worst:
+        costs, by_group = self._costs_of_classes(part, rows)
         worst = part.classes[int(costs.argmax())]
-        rows: dict[int, tuple[int, int]] = {}
+        moves: dict[int, tuple[int, int]] = {}
         for group, vector_costs, kind in zip(part.groups, by_group, worst.tolist(), strict=True):
             members = _members(group, kind)
             x = group.vectors[members][int(vector_costs[members].argmax())]
-            rows |= self._named(group, x, np.zeros_like(x), a, 0)
-        return float(costs.max()), rows
+            moves |= self._named(group, x, np.zeros_like(x), rows)
+        return float(costs.max()), moves
 
     def _costs_of_classes(
-        self, part: Component, a: int, kernel: PlaceKernel
+        self, part: Component, rows: _Rows
     ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return what it costs that the first unit alone has rows, by class and by vector."""
+        rows = rows._replace(b=0)
         costs, by_group = np.zeros(len(part.classes)), []
         for at, group in enumerate(part.groups):
             nothing = np.zeros((1, len(group.blocks)), np.int64)
-            vector_costs = self._costs(group.blocks, group.vectors, nothing, (a, 0), kernel)[:, 0]
+            vector_costs = self._costs(group, group.vectors, nothing, rows)[:, 0]
             by_group.append(vector_costs)
             costs += np.maximum.reduceat(vector_costs, group.starts)[part.classes[:, at]]
         return costs, by_group
 
-    def _farthest_classes(self, part: Component, a: int, kernel: PlaceKernel) -> np.ndarray:
-        costs, _ = self._costs_of_classes(part, a, kernel)
+    def _farthest_classes(self, part: Component, rows: _Rows) -> np.ndarray:
+        costs, _ = self._costs_of_classes(part, rows)
         size = max(int(group.sizes.max()) for group in part.groups)
         most = max(math.isqrt(_MOST_PAIRS) // size, 2)
         return np.argsort(-costs, kind="stable")[:most]
 
-    def _of_few(
-        self, a: int, b: int, kernel: PlaceKernel
-    ) -> tuple[float, dict[int, tuple[int, int]]]:
+    def _of_few(self, rows: _Rows) -> _Worst:
         """Return the worst choice of a few groups for either row.
 
         What it costs is linear in how many groups both have and one alone has. Groups that are not
@@ -250,12 +258,13 @@ class Cell:
         """
         groups, most = self._vectors.few, min(self._vectors.most, len(self._vectors.few))
         number = len(groups)
-        fours = [self._four(group, a, b, kernel) for group in groups]
+        fours = [self._four(group, rows) for group in groups]
         both, mine, theirs, none = np.max([[cost for cost, _ in four] for four in fours], axis=0)
         best, chosen = -1.0, (0, 0, 0)
+        # linear in these numbers: the worst is at one of their ends
         for shared in {0, max(0, 2 * most - number), most}:
             for left in {0, most - shared}:
-                for right in {0, min(most - shared, number - shared - left)} if b else {0}:
+                for right in {0, min(most - shared, number - shared - left)} if rows.b else {0}:
                     left_out = number - shared - left - right
                     cost = shared * both + left * mine + right * theirs + left_out * none
                     if left_out >= 0 and cost > best:
@@ -263,62 +272,57 @@ class Cell:
         shared, left, right = chosen
         kinds = [0] * shared + [1] * left + [2] * right
         kinds += [3] * (number - len(kinds))
-        rows: dict[int, tuple[int, int]] = {}
+        moves: dict[int, tuple[int, int]] = {}
         # where groups are not alike, those come first whose presence costs the most
         costly = sorted(fours, key=lambda four: four[3][0] - max(four[0][0], four[1][0]))
         for four, kind in zip(costly, kinds, strict=True):
-            rows |= four[kind][1]
-        return best, rows
+            moves |= four[kind][1]
+        return best, moves
 
-    def _four(
-        self, group: Group, a: int, b: int, kernel: PlaceKernel
-    ) -> list[tuple[float, dict[int, tuple[int, int]]]]:
+    def _four(self, group: Group, rows: _Rows) -> list[_Worst]:
         """Return what it costs that both rows, one, the other or neither has a group."""
         absent, present = (group.vectors[_members(group, kind)] for kind in (0, 1))
         four = []
         for x, y in ((present, present), (present, absent), (absent, present), (absent, absent)):
-            costs = self._costs(group.blocks, x, y, (a, b), kernel)
+            costs = self._costs(group, x, y, rows)
             i, j = divmod(int(costs.argmax()), costs.shape[1])
-            four.append((float(costs[i, j]), self._named(group, x[i], y[j], a, b)))
+            four.append((float(costs[i, j]), self._named(group, x[i], y[j], rows)))
         return four
 
     def _named(
-        self, group: Group, x: np.ndarray, y: np.ndarray, a: int, b: int
+        self, group: Group, x: np.ndarray, y: np.ndarray, rows: _Rows
     ) -> dict[int, tuple[int, int]]:
         """Name the blocks that count with what is added to them: of a box, the farthest."""
         blocks = group.blocks.tolist()
-        pairs = zip(x.tolist(), (y if b else 0 * y).tolist(), strict=True)
-        rows = {k: pair for k, pair in zip(blocks, pairs, strict=True) if pair != (0, 0)}
+        pairs = zip(x.tolist(), (y if rows.b else 0 * y).tolist(), strict=True)
+        moves = {k: pair for k, pair in zip(blocks, pairs, strict=True) if pair != (0, 0)}
         if not self._boxed:
-            return rows
+            return moves
         worst: dict[int, tuple[float, int]] = {}
-        for k, (mine, theirs) in rows.items():
-            moved = abs(a * mine - b * theirs)
+        for k, (mine, theirs) in moves.items():
+            moved = abs(rows.a * mine - rows.b * theirs)
             cost = moved * float(self._inverse[k]) if moved else 0.0
             box = self._box[k]
             if box not in self._shared and cost > worst.get(box, (0.0, 0))[0]:
                 worst[box] = cost, k
-        return {k: rows[k] for _, k in worst.values()}
+        return {k: moves[k] for _, k in worst.values()}
 
     def _costs(
-        self,
-        blocks: np.ndarray,
-        first: np.ndarray,
-        second: np.ndarray,
-        rows: tuple[int, int],
-        kernel: PlaceKernel,
+        self, group: Group, first: np.ndarray, second: np.ndarray, rows: _Rows
     ) -> np.ndarray:
         """Return what it costs that each vector of one unit stands in place of each of another."""
-        total = np.zeros((len(first), len(second), len(blocks)))
-        for u, v, factor in kernel:
-            first_moved, second_moved = _times(first, u * rows[0]), _times(second, v * rows[1])
-            moved = np.abs(first_moved[:, None, :] - second_moved[None, :, :]).astype(np.float64)
-            lengths = np.multiply(moved, self._inverse[blocks], where=moved > 0, out=moved)
+        inverse = self._inverse[group.blocks]
+        total = np.zeros((len(first), len(second), len(inverse)))
+        for u, v, factor in rows.kernel:
+            mine, theirs = _times(first, u * rows.a), _times(second, v * rows.b)
+            moved = np.abs(mine[:, None, :] - theirs[None, :, :]).astype(np.float64)
+            # what does not move costs nothing, with or without noise
+            lengths = np.multiply(moved, inverse, where=moved > 0, out=moved)
             total += factor * lengths**self._noise.law.norm
         if not self._boxed:
             return np.asarray(total.sum(axis=2))
         boxes: dict[int, list[int]] = {}
-        for place, k in enumerate(blocks.tolist()):
+        for place, k in enumerate(group.blocks.tolist()):
             if self._box[k] not in self._shared:
                 boxes.setdefault(self._box[k], []).append(place)
         sums = np.zeros(total.shape[:2])

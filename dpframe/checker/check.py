@@ -122,6 +122,7 @@ def forget_verdicts() -> None:
 
 def find_worst(measured: Measured) -> Found:
     """Find the worst unit of one measurement."""
+    # a plan that was accepted once is accepted again: its sample does not change
     seed = zlib.crc32(repr((measured.noise.scales, measured.caps, measured.places)).encode())
     # no noise: a sample of rows and places to try
     dice = np.random.default_rng(seed)
@@ -177,6 +178,7 @@ def _worst(
     if noise.law.shape == "stairs":
         return _worst_stairs(measured, cell, filling, always=always)
     drawn = {k for k, scale in enumerate(noise.scales) if scale}
+    # noise that is drawn once for all cells has to hide the largest of them, not their sum
     if noise.over_cells and drawn <= {*noise.groups[0]}:
         rows = [(filling.rows, 0)] * (not always)
         rows += [(filling.rows, filling.rows)] * (measured.neighboring == "replace")
@@ -197,6 +199,7 @@ def _worst_stairs(
     """Find how many stairs the worst unit crosses."""
     still = always and measured.neighboring == "replace" and filling.cells == 1
     moving = cell.replaced if still else cell.moving
+    # stairs are not convex: the worst row for two of them need not be a corner of what rows add
     if len(moving) > 1:
         raise PlanCheckError.of("two integers with staircase noise move in one cell")
     if not moving:

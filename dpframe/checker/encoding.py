@@ -61,6 +61,7 @@ class EncodingProbe:
         size = min(self._measured.places.cells, _MOST_CELLS)
         totals, others = self._random(size), self._random(size)
         first = self._added_up(totals, others)
+        # a cell by itself has to give what it gives beside others
         cell = int(self._dice.integers(size))
         alone = np.zeros_like(totals)
         alone[:, cell] = totals[:, cell]
@@ -128,6 +129,7 @@ class EncodingProbe:
             others.remove(last)
             encoded[last] = self._encode_units(total, [last], [1])
             bits = min((2 * int(np.abs(encoded[last]).max(initial=0)) + 1).bit_length(), bits)
+        # digits have a sign: half of a digit is added before they are taken apart
         half, at_once = 1 << bits - 1, _WORD // bits
         for start in range(0, len(others), at_once):
             some = others[start : start + at_once]

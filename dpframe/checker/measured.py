@@ -41,6 +41,7 @@ class BlockNoise:
 
     def draw(self, sizes: Sequence[int], context: Context) -> list[np.ndarray]:
         """Draw the noise of every block, a block of so many integers each."""
+        # a profile scales integers one by one: none are drawn together
         if self.profile is not None:
             return [self.law.draw_each(scale * self.profile, context) for scale in self.scales]
         noise: dict[int, np.ndarray] = {}

@@ -95,6 +95,7 @@ def require_together(
     ((labels, weight),) = label_round.weights.items()
     moved = (2 if neighboring == "replace" else 1) * labels
     some = range(moved + 1) if moved <= _MOST_MOVED else (0, moved)
+    # a label that is always published would have no finite logarithm
     hidden = math.log1p(
         -min(_tail(label_round.law, label_round.scale, label_round.least - weight), _ALMOST)
     )

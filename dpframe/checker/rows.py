@@ -237,6 +237,7 @@ class _Probe:
         others = [k for k in blocks if k not in few]
         near = {k: self._near(k) for k in blocks}
         free = {k: self._free(k) for k in blocks}
+        # blocks that read one column move together: only apart can the worst of each be added up
         shared = [near[k] | (free[k] - {_FIXED}) for k in others]
         parts = [[others[at] for at in places] for places in joined(shared)]
         plans = [self._plan(part, near, free) for part in parts]
@@ -264,6 +265,7 @@ class _Probe:
             free_columns = self._in_order(free[k] for k in group)
             of_groups.append((free_columns, self._combinations(free_columns, _MOST_COMBINATIONS)))
         size = sum(len(free_rows) for _, free_rows in of_groups)
+        # fewer classes where each has many rows: one probe is to stay quick
         classes = self._combinations(hubs, min(_MOST_COMBINATIONS, max(_MOST_ROWS // size, 1)))
         columns = self._in_order([hubs, *(free_columns for free_columns, _ in of_groups)])
         places = {column: at for at, column in enumerate(columns)}
@@ -328,6 +330,7 @@ class _Probe:
             sets = [
                 frozenset(map(tuple, v[k].tolist())) for v, k in zip(vectors, keep, strict=True)
             ]
+            # classes whose rows add the same share a set, so that few pairs are compared
             different = {kind: at for at, kind in enumerate(dict.fromkeys(filter(None, sets)))}
             kinds.append([different.get(kind, -1) for kind in sets])
             groups.append(_group(blocks, list(different)))

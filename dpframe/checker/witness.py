@@ -309,6 +309,7 @@ class Witness:
     @cached_property
     def loss(self) -> PrivacyLoss:
         """What the release loses at most."""
+        # kinds of loss are compared one by one: none pays for another
         parts = zip(*(worst.loss.parts for worst in self.found), strict=True)
         return PrivacyLoss(*(sum(filter(None, part), Fraction(0)) for part in parts))
 

@@ -24,15 +24,12 @@ NOTHING = 2.0**-24  # a cell as close to a whole number is that number
 def nearest_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the nearest table that has no negative cell, and given sums.
 
-    It minimizes `sum_ij (x_ij - y_ij)^2` over `x >= 0` with `sum_j x_ij = r_i` and
-    `sum_i x_ij = c_j`, and is `x_ij = max(y_ij + a_i + b_j, 0)` with levels a and b that give these
-    sums. Given a, every b_j is that of a projection on a simplex, by sorting. What is left is a
-    concave function of a, whose gradient is what the rows lack, and which is quadratic where the
-    set of positive cells stays. Damped Newton steps climb it; they end at the top where that set is
-    found. What sums lack then is spread in proportion.
-
-    Sums always hold. Where cells are noise thousands of times larger than the sums, rounds can run
-    out before the distance is the least one.
+    It minimizes `sum_ij (x_ij - y_ij)^2` over `x >= 0` with `sum_j x_ij = r_i` and `sum_i x_ij =
+    c_j`, and is `x_ij = max(y_ij + a_i + b_j, 0)` with levels a and b that give these sums. Given
+    a, every b_j is that of a projection on a simplex. What is left is a concave function of a,
+    whose gradient is what the rows lack; damped Newton steps climb it. What sums lack at the end
+    is spread in proportion: sums always hold, and where cells are noise thousands of times larger,
+    rounds can run out before the distance is the least one.
     """
     if table.shape[0] > table.shape[1]:
         return nearest_table(table.T, columns, rows).T

@@ -364,14 +364,10 @@ class Wavelets(NamedTuple):
     is `sqrt(a b / (a + b)) (1_A / a - 1_B / b)`.
     """
 
-    order: np.ndarray
-    """The nodes at the places, shape (n,)."""
-    start: np.ndarray
-    """First places of the wavelets, shape (w,)."""
-    middle: np.ndarray
-    """First place of its second part."""
-    stop: np.ndarray
-    """The place after its last."""
+    order: np.ndarray  # the nodes at the places, shape (n,)
+    start: np.ndarray  # first places of the wavelets, shape (w,)
+    middle: np.ndarray  # first place of its second part
+    stop: np.ndarray  # the place after its last
 
     def analyze(self, values: np.ndarray) -> np.ndarray:
         """Return the inner products of values of the nodes with the wavelets, shape (w,)."""

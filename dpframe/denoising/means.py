@@ -95,8 +95,7 @@ class ScalePrior(NamedTuple):
     """A prior for true means: around a center, with one of several variances."""
 
     center: float
-    weights: np.ndarray
-    """Probability of each of `SHARES`."""
+    weights: np.ndarray  # probability of each of `SHARES`
     within: float
     """Variance of single values, one of `WITHIN`: it adds to that of means of few rows."""
 
@@ -121,10 +120,8 @@ class Posterior(NamedTuple):
 
     means: np.ndarray
     variances: np.ndarray
-    pulls: np.ndarray
-    """Part of the way to the center that T / n goes."""
-    spreads: np.ndarray
-    """Variance around the center that the prior expects."""
+    pulls: np.ndarray  # part of the way to the center that T / n goes
+    spreads: np.ndarray  # variance around the center that the prior expects
 
 
 def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:

@@ -181,19 +181,16 @@ class Choice(NamedTuple):
 
 
 def choose(values: object, facts: Facts) -> Choice:
-    """Denoise by the posterior, or by an average of what applies to neighbors.
+    """Denoise by the posterior median, or, with neighbors, by an average of what applies to them.
 
-    Without neighbors, it is the posterior median. With neighbors, the risk of a denoiser x(y) is
-    estimated without bias (Stein 1981), or nearly so. Where the estimate itself chose something,
-    such as a threshold, it is raised by two times the square of the largest of d noises, over d,
-    and by half of that square for trend filtering, as measured. Results are averaged with weights
-    in proportion to `exp(-d R / (4 sigma^2))` for estimated risks R of d values (Leung and Barron
-    2006), so that the best stands alone where it is clear; weights below 1 % are left out. The loss
-    of an average is the average loss less the variance between its members. The result is taken
-    only if its gain over doing nothing exceeds 1 % and two standard errors, `2 sigma |x - y| / d`
-    each, and there are 8 values or more. Otherwise values below 0 are raised to it where the truth
-    cannot be negative, which makes none of them worse, though it makes totals too high; and all
-    others are left alone.
+    The risk of a denoiser x(y) is estimated without bias (Stein 1981), or nearly so. Where the
+    estimate itself chose a threshold, it is raised by two times the square of the largest of d
+    noises, over d, and by half of that square for trend filtering, as measured. Results have
+    weights in proportion to `exp(-d R / (4 sigma^2))` for estimated risks R of d values (Leung and
+    Barron 2006); those below 1 % are left out. The loss of an average is the average loss less the
+    variance between its members. It is taken only for 8 values or more, and if its gain over doing
+    nothing exceeds 1 % and two standard errors, `2 sigma |x - y| / d` each. Otherwise values below
+    0 are raised to it where the truth cannot be negative, which makes none of them worse.
 
     References
     ----------

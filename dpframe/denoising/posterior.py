@@ -55,24 +55,15 @@ class Tuning:
     Half and twice a value without a remark change errors by less than 2 % there.
     """
 
-    spacing: float = 0.35
-    """Of the grid, in standard deviations of the noise."""
-    parts: int = 16
-    """Bins of the values in a standard deviation: they add 1/3,072 to the variance."""
-    farthest: float = 32.0
-    """Exponent of the least likelihood that counts, as a share of its peak."""
-    gain: float = 0.02
-    """Of the log-likelihood: a step of EM that gains less follows the noise."""
-    gain_per_value: float = 1e-6
-    """The same, for more than 20,000 values."""
-    most_steps: int = 500
-    """Of EM."""
-    work: float = 3e7
-    """Likelihoods of all steps."""
-    most_points: int = 1 << 20
-    """Of a prior that is given."""
-    tail: float = 1e-12
-    """Probability beyond the points of a prior that is given."""
+    spacing: float = 0.35  # of the grid, in standard deviations of the noise
+    parts: int = 16  # bins of the values in a standard deviation: they add 1/3,072 to the variance
+    farthest: float = 32.0  # exponent of the least likelihood that counts, as a share of its peak
+    gain: float = 0.02  # of the log-likelihood: a step of EM that gains less follows the noise
+    gain_per_value: float = 1e-6  # the same, for more than 20,000 values
+    most_steps: int = 500  # of EM
+    work: float = 3e7  # likelihoods of all steps
+    most_points: int = 1 << 20  # of a prior that is given
+    tail: float = 1e-12  # probability beyond the points of a prior that is given
 
 
 TUNING = Tuning()

@@ -21,8 +21,7 @@ from dpframe.privacy.law import Law
 class Denoised(NamedTuple):
     """Denoised values, and how good they are expected to be."""
 
-    values: np.ndarray
-    """Estimates in the order of the values given, float64."""
+    values: np.ndarray  # estimates in the order of the values given, float64
     risk: float
     """Estimated mean squared error of a value, in squared units; `nan` where no estimate exists."""
     chosen: dict[str, float]

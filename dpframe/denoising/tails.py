@@ -110,12 +110,9 @@ class _Levels(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-    turns: np.ndarray
-    """Probabilities of the next slope by slope."""
-    moves: np.ndarray
-    """By bin, slope, level and next level: probability of the next level."""
-    lost: np.ndarray
-    """By bin, slope and level: what falls below all levels, or above."""
+    turns: np.ndarray  # probabilities of the next slope by slope
+    moves: np.ndarray  # by bin, slope, level and next level: probability of the next level
+    lost: np.ndarray  # by bin, slope and level: what falls below all levels, or above
 
 
 def likely_counts(
@@ -123,16 +120,11 @@ def likely_counts(
 ) -> np.ndarray:
     """Return histograms that the noisy one may come from, one a row, each as likely as the others.
 
-    They are drawn from a posterior, by filtering forward and sampling backward, with one seed. The
-    prior goes from bin to bin: the logarithm of the density, the number by the width of the bin,
-    goes on along a line with Laplace errors; the line turns a little in 3 bins of 10, and in 1 of
-    10 to any slope. After a bin that is not empty, with probability 1/10 nothing follows, with
-    3/100 each an empty bin or any number. Noise is taken as Laplace noise.
-
-    References
-    ----------
-    S. Fruhwirth-Schnatter, "Data augmentation and dynamic linear models", Journal of Time Series
-    Analysis 15(2), 1994 (filtering forward, sampling backward).
+    They are drawn from a posterior, by filtering forward and sampling backward (Fruhwirth-Schnatter
+    1994), with one seed, as if noise were Laplace noise. The prior goes from bin to bin: the
+    logarithm of the density, the number by the width of the bin, goes on along a line with Laplace
+    errors; the line turns a little in 3 bins of 10, and in 1 of 10 to any slope. After a bin that
+    is not empty, with probability 1/10 nothing follows, with 3/100 each an empty bin or any number.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class ColumnSums:
         """Return the values, and their errors to first order."""
         statistic = self.statistic
         if self.is_total:
-            return StatisticReading(self.total.values, self.total, 1.0, None)
+            return StatisticReading(self.total.values, self.total, None)
         values = {name: one.values for name, one in self.features.items()}
         totals: Totals[str] = Totals(values, {name: {} for name in values})
         quotient = statistic.quotient(totals)
@@ -126,7 +126,7 @@ class ColumnSums:
         limit = statistic.limit(error)
         moved = apart.scaled(limit * slope * statistic.unit / quotient.divisor * np.ones(len(raw)))
         top, bottom = (_weighed(self.features, one) for one in (quotient.top, quotient.bottom))
-        return StatisticReading(statistic.place(shown), moved, quotient.divisor, (top, bottom))
+        return StatisticReading(statistic.place(shown), moved, (top, bottom))
 
     def estimates(self, level: float) -> CellEstimates:
         """Return the values with their intervals."""
@@ -198,7 +198,6 @@ class StatisticReading(NamedTuple):
 
     value: np.ndarray
     moved: LinearSums
-    divisor: Value
     parts: tuple[LinearSums, LinearSums] | None
 
 
@@ -319,86 +318,68 @@ class ColumnPair:
 
     def estimates(self, level: float) -> CellEstimates:
         """Return the changes with their intervals; see `_Uneven`."""
-        both = _Both.of(self.now, self.then, level)
-        if not self.percent:
-            return both.difference()
-        return both.relative()
+        now, then = (_KnownCells.of(column, level) for column in (self.now, self.then))
+        error = _Uneven(now, then, JointNoise(now.moved, then.moved), (1.0, 1.0), _ALL)
+        ends = self._relative if self.percent else self._difference
+        value, low, high = ends(now, then, error, level)
+        unknown = (now.lowest & now.highest) | (then.lowest & then.highest)
+        timed = self.now.part.times is not None and not self.percent
+        kind: NumberKind = "duration" if timed else "number"
+        return CellEstimates(np.where(unknown, np.nan, value), low, high, kind)
 
-
-@frozen(eq=False)
-class _Both:
-    """A column now and then, at a level, with what is known of each of them."""
-
-    now: StatisticReading
-    then: StatisticReading
-    column: ColumnSums
-    level: float
-    ends: tuple[EndPair, EndPair]
-    variances: tuple[np.ndarray | None, np.ndarray | None]
-
-    @classmethod
-    def of(cls, now: ColumnSums, then: ColumnSums, level: float) -> "_Both":
-        """Read both off."""
-        readings = now.read(), then.read()
-        ends = now.ends(readings[0], level), then.ends(readings[1], level)
-        return cls(*readings, now, level, ends, (now.variance, then.variance))
-
-    @property
-    def alone(self) -> list[Value]:
-        """The half-widths of the errors of each."""
-        widths: list[Value] = []
-        for reading, variance in zip((self.now, self.then), self.variances, strict=True):
-            noise = JointNoise(reading.moved)(1.0, 0.0)
-            error = noise if variance is None else WithSampling(noise, variance)
-            widths.append(error.half_width(self.level))
-        return widths
-
-    def distances(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """Return how far ends are below and above, and which are all that is possible."""
-        first, last = self.column.part.span
-        found = []
-        for reading, (low, high) in zip((self.now, self.then), self.ends, strict=True):
-            down, up = reading.value - low, high - reading.value
-            found.append((np.maximum(down, 0), np.maximum(up, 0), low <= first, high >= last))
-        return found
-
-    def known(self, value: np.ndarray) -> np.ndarray:
-        """Return changes, those missing where nothing is known now, or then."""
-        unknown = [lowest & highest for *_, lowest, highest in self.distances()]
-        return np.where(np.any(unknown, axis=0), np.nan, value)
-
-    def error(self) -> "_Uneven":
-        """Return the error of `a now - b then`."""
-        alone, distances = self.alone, self.distances()
-        joint = JointNoise(self.now.moved, self.then.moved)
-        return _Uneven(self, joint, alone, distances, (1.0, 1.0), _ALL)
-
-    def difference(self) -> CellEstimates:
-        """Return differences."""
-        change = self.now.value - self.then.value
-        error = self.error()
-        width = error.noise.half_width(self.level)
+    def _difference(
+        self, now: "_KnownCells", then: "_KnownCells", error: "_Uneven", level: float
+    ) -> list[np.ndarray]:
+        change = now.value - then.value
+        width = error.noise.half_width(level)
         below, above = (side.width(width, error.alike) for side in error.sides())
-        first, last = self.column.part.span
+        first, last = self.now.part.span
         low = np.maximum(change - below, first - last)
         high = np.minimum(change + above, last - first)
-        kind: NumberKind = "number" if self.column.part.times is None else "duration"
-        return CellEstimates(self.known(change), low, high, kind)
+        return [change, low, high]
 
-    def relative(self) -> CellEstimates:
-        """Return changes in percent."""
-        part = self.column.part
-        span = span_of_signs(part.span, part.span)
-        errors = [error_of(one.moved) for one in (self.now, self.then)]
-        low, high = part.span
+    def _relative(
+        self, now: "_KnownCells", then: "_KnownCells", error: "_Uneven", level: float
+    ) -> list[np.ndarray]:
+        low, high = self.now.part.span
+        span = span_of_signs((low, high), (low, high))
+        errors = [error_of(cells.moved) for cells in (now, then)]
         half = (high - low) / 2  # of no rows, it is in the middle of what is possible
         least = np.where(errors[1] > 0, errors[1], 1.0)
         least = np.minimum(least, min(half, abs(low + high) / 2) or half or 1.0)
         unit = unit_of((-np.inf, np.inf), *errors)
-        values = self.now.value, self.then.value
-        quotients = Quotients(*values, least, span, unit, self.error(), by_row=False)
-        value, below, above = (100 * (one - 1) for one in estimate_quotients(quotients, self.level))
-        return CellEstimates(self.known(value), below, above)
+        quotients = Quotients(now.value, then.value, least, span, unit, error, by_row=False)
+        return [100 * (part - 1) for part in estimate_quotients(quotients, level)]
+
+
+class _KnownCells(NamedTuple):
+    """A column at a level: its cells, and how far the truth may be from them.
+
+    These are what noise and sampling do to first order, and by itself; distances to the ends of
+    intervals; and whether these are all that is possible.
+    """
+
+    value: np.ndarray
+    moved: LinearSums
+    variance: np.ndarray | None
+    alone: Value
+    down: np.ndarray
+    up: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+
+    @classmethod
+    def of(cls, column: ColumnSums, level: float) -> "_KnownCells":
+        """Read a column off."""
+        reading = column.read()
+        value, moved, variance = reading.value, reading.moved, column.variance
+        low, high = column.ends(reading, level)
+        first, last = column.part.span
+        noise = JointNoise(moved)(1.0, 0.0)
+        error = noise if variance is None else WithSampling(noise, variance)
+        down, up = np.maximum(value - low, 0), np.maximum(high - value, 0)
+        alone = error.half_width(level)
+        return cls(value, moved, variance, alone, down, up, low <= first, high >= last)
 
 
 @frozen(eq=False)
@@ -410,10 +391,9 @@ class _Uneven:
     2008); as they are where one of these ends is all that is possible.
     """
 
-    both: _Both
+    now: _KnownCells
+    then: _KnownCells
     joint: JointNoise
-    alone: list[Value]
-    distances: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
     weights: tuple[Value, Value]
     rows: Rows
 
@@ -426,31 +406,24 @@ class _Uneven:
         """The errors to first order."""
         a, b = self.weights
         noise = self.joint(a, b, self.rows)
-        now, then = self.both.variances
+        now, then = self.now.variance, self.then.variance
         if now is None or then is None:
             return noise
         return WithSampling(noise, np.square(a) * now[self.rows] + np.square(b) * then[self.rows])
 
     @property
-    def deviation(self) -> np.ndarray:
-        """Their standard deviation."""
-        return self.noise.deviation
-
-    @property
     def alike(self) -> np.ndarray:
         """What the half-widths of both add up to, as squares."""
-        a, b = self.weights
-        one, other = (
-            np.asarray(width)[self.rows] if np.ndim(width) else width for width in self.alone
-        )
-        size = self.both.now.value[self.rows].shape
-        return np.broadcast_to(norm([np.abs(a * one), np.abs(b * other)]), size)
+        sizes = []
+        for weight, cells in zip(self.weights, (self.now, self.then), strict=True):
+            width = np.broadcast_to(cells.alone, cells.value.shape)[self.rows]
+            sizes.append(np.abs(weight * width))
+        return norm(sizes)
 
     def sides(self) -> tuple[Side, Side]:
         """Return distances to ends for true sums below and above the estimate."""
-        now, then = ([part[self.rows] for part in own] for own in self.distances)
-        down, up, first, last = now
-        fall, rise, lowest, highest = then
+        down, up, first, last = (part[self.rows] for part in self.now[-4:])
+        fall, rise, lowest, highest = (part[self.rows] for part in self.then[-4:])
         a, b = self.weights
         turned, b = np.asarray(b) < 0, np.abs(b)
         fall, rise = np.where(turned, rise, fall), np.where(turned, fall, rise)
@@ -463,7 +436,7 @@ class _Uneven:
     def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
         """Say how far it is beyond the level that the sum is that far off."""
         a, b = self.weights
-        high = a * self.both.now.value[self.rows] > b * self.both.then.value[self.rows]
+        high = a * self.now.value[self.rows] > b * self.then.value[self.rows]
         sides = zip(*self.sides(), strict=True)
         part, full, ends = (np.where(high, below, above) for below, above in sides)
         # how far off it is where errors are those of the noise alone

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import factored, token
+from dpframe.cells.keys import factored, label_of, token
 from dpframe.certificates import definitions
 from dpframe.certificates.json_records import unpack
 from dpframe.derived.columns import (
@@ -131,7 +131,7 @@ class ComputedTable:
     rows: KeyRows
     columns: Mapping[str, ComputedColumn]
 
-    def apply(
+    def apply(  # noqa: PLR0911  # a function a line
         self, link: definitions.Link, others: Mapping[str, "ComputedTable"]
     ) -> "ComputedTable":
         """Return the table after a function.
@@ -150,23 +150,18 @@ class ComputedTable:
             case definitions.ChangeLink():
                 return _change(self, link)
             case definitions.PercentLink():
-                made = {
-                    name: _percent(one, rows, link, others) for name, one in self.columns.items()
-                }
+                return _each(self, rows, lambda one: _percent(one, rows, link, others))
             case definitions.PerLink():
                 weights = link.unit / np.asarray(unpack(link.population))
-                made = {name: _scaled(one, weights, "per") for name, one in self.columns.items()}
+                return _each(self, rows, lambda one: _scaled(one, weights, "per"))
             case definitions.StandardizeLink():
                 return _standardize(self, link)
             case definitions.RelativeLink():
-                made = {name: _relative(one, rows, link) for name, one in self.columns.items()}
+                return _each(self, rows, lambda one: _relative(one, rows, link))
             case definitions.RatioLink():
-                made = {
-                    name: _ratio(one, self.columns[link.to]) for name, one in self.columns.items()
-                }
+                return _each(self, rows, lambda one: _ratio(one, self.columns[link.to]))
             case _:
                 assert_never(link)
-        return ComputedTable(rows, made)
 
 
 def _each(table: ComputedTable, rows: KeyRows, change: Any) -> ComputedTable:
@@ -184,9 +179,9 @@ def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
     names, keys = list(link.by), [mapped.keys[at] for at in kept]
     codes = mapped.codes[kept]
     margins = {}
-    parts, members = [codes], [np.arange(rows.size)]
+    parts = [codes]
     if link.margins is not None:
-        key = _read(link.margins)
+        key = label_of(link.margins)
         margins = {name: len(known) for name, known in zip(names, keys, strict=True)}
         keys = [_with_key(known, key) for known in keys]
         for choice in list(product([False, True], repeat=len(names)))[1:]:
@@ -195,8 +190,7 @@ def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
                 if whole:
                     own[at] = margins[names[at]]
             parts.append(own)
-            members.append(np.arange(rows.size))
-    codes, cells = np.concatenate(parts, axis=1), np.concatenate(members)
+    codes, cells = np.concatenate(parts, axis=1), np.tile(np.arange(rows.size), len(parts))
     sizes = [len(known) for known in keys]
     flat = np.ravel_multi_index(tuple(codes), sizes) if names else np.zeros(len(cells), np.intp)
     used, first, groups = np.unique(flat, return_index=True, return_inverse=True)
@@ -205,14 +199,9 @@ def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
         first, groups = first[order], places[groups]
-    weights = grouping(groups, len(used)) @ _members(cells, rows.size)
+    weights = sparse().csr_array((np.ones(len(cells)), (groups, cells)), (len(used), rows.size))
     made = KeyRows(names, keys, codes[:, first], margins)
     return _each(table, made, lambda one: _added(one, weights))
-
-
-def _members(cells: np.ndarray, size: int) -> Any:
-    ones = np.ones(len(cells))
-    return sparse().csr_array((ones, (np.arange(len(cells)), cells)), (len(cells), size))
 
 
 def _added(column: ComputedColumn, weights: Any) -> ColumnSums:
@@ -220,12 +209,6 @@ def _added(column: ComputedColumn, weights: Any) -> ColumnSums:
     if sums.statistic.interval in ("test by row", "none"):
         raise not_read_off(sums.part)
     return sums.map(lambda one: one.times(weights))
-
-
-def _read(written: str) -> Any:
-    from dpframe.cells.keys import label_of
-
-    return label_of(written)
 
 
 def _with_key(keys: pd.Index, key: Any) -> pd.Index:
@@ -244,7 +227,7 @@ def _mapped(rows: KeyRows, mapping: Mapping[str, Mapping[str, str]]) -> KeyRows:
         old = [token(key) for key in keys[at]]
         new = [groups.get(key, key) for key in old]
         known = list(dict.fromkeys(new))
-        keys[at] = pd.Index([_read(key) for key in known], dtype=object, tupleize_cols=False)
+        keys[at] = pd.Index([label_of(key) for key in known], dtype=object, tupleize_cols=False)
         keys[at] = keys[at].infer_objects()
         places = np.array([known.index(key) for key in new], np.intp)
         codes[at] = places[codes[at]]
@@ -400,12 +383,10 @@ def _standardize(table: ComputedTable, link: definitions.StandardizeLink) -> Com
     made = rows.without(link.over).take(first)
     if link.population is None:
         return _each(table, made, lambda one: _weighted_rates(one, link.unit, shares, sums))
-    people = np.asarray(unpack(link.population))
-    return _each(table, made, lambda one: _rates(one, shares / people, sums))
-
-
-def _rates(column: ComputedColumn, weights: np.ndarray, sums: Matrix) -> ColumnSums:
-    return _scaled(column, weights, "standardize").map(lambda one: one.times(sums))
+    rates = shares / np.asarray(unpack(link.population))
+    return _each(
+        table, made, lambda one: _scaled(one, rates, "standardize").map(lambda n: n.times(sums))
+    )
 
 
 def _weighted_rates(

@@ -6,7 +6,7 @@ random words, never on other units: adding a unit does not change the law of wha
 cap is exceeded, whatever the words are.
 """
 
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
@@ -23,15 +23,35 @@ _FEW_ROWS = 1 << 12
 _MOST_ROUNDS = 1024
 
 
-def kept_rows(
-    units: np.ndarray,
-    unit_count: int,
-    cells: np.ndarray,
-    cell_count: int,
-    caps: Caps,
-    *,
-    context: Context,
-) -> np.ndarray:
+class Codes(NamedTuple):
+    """Rows by number: their units, or their cells.
+
+    Parameters
+    ----------
+    numbers
+        One for each row.
+    none
+        The number above all others, of rows that have no unit, or no cell: they are dropped.
+    """
+
+    numbers: np.ndarray
+    none: int
+
+    @property
+    def present(self) -> np.ndarray:
+        """Mask of the rows that have a number."""
+        return np.asarray(self.numbers != self.none)
+
+    def without(self, mask: np.ndarray) -> "Codes":
+        """Return the same where the rows of a mask have none."""
+        return Codes(larger_where(mask, self.numbers, self.none), self.none)
+
+    def take(self, rows: np.ndarray) -> "Codes":
+        """Return some rows."""
+        return Codes(self.numbers.take(rows), self.none)
+
+
+def kept_rows(units: Codes, cells: Codes, caps: Caps, *, context: Context) -> np.ndarray:
     """Choose the rows to keep of every privacy unit.
 
     First at most `caps.rows_per_group` rows per cell, then at most `caps.groups` cells, then at
@@ -40,10 +60,8 @@ def kept_rows(
 
     Parameters
     ----------
-    units, unit_count
-        Privacy units of the rows, below `unit_count`; rows of unit `unit_count` are dropped.
-    cells, cell_count
-        Cells of the rows, below `cell_count`; rows of cell `cell_count` are dropped.
+    units, cells
+        Privacy units of the rows, and their cells.
     caps
         How many rows and cells of a unit are kept.
     context
@@ -54,19 +72,19 @@ def kept_rows(
     numpy.ndarray
         Boolean mask of the rows.
     """
-    kept: np.ndarray = (units != unit_count) & (cells != cell_count)
-    caps = binding(caps, cell_count)
+    kept: np.ndarray = units.present & cells.present
+    caps = binding(caps, cells.none)
     if caps == Caps():
         return kept
     counted = int(np.count_nonzero(kept))
     if counted < len(kept):
-        units = larger_where(~kept, units, unit_count)
-    rows = _in_large_units(units, unit_count, counted, caps)
+        units = units.without(~kept)
+    rows = _in_large_units(units, counted, caps)
     if rows is not None:
         if not len(rows):
             return kept
         units, cells = units.take(rows), cells.take(rows)
-    order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
+    order, chosen = _choose_rows(units, cells, caps, context)
     kept[order if rows is None else rows.take(order)] = chosen
     return kept
 
@@ -76,41 +94,30 @@ def larger_where(mask: np.ndarray, numbers: np.ndarray, largest: int) -> np.ndar
     return np.asarray(np.maximum(numbers, np.multiply(mask, largest, dtype=numbers.dtype)))
 
 
-def _in_large_units(
-    units: np.ndarray, unit_count: int, counted: int, caps: Caps
-) -> np.ndarray | None:
+def _in_large_units(units: Codes, counted: int, caps: Caps) -> np.ndarray | None:
     """Find the rows of the units that have enough of them to exceed a cap; `None` for most rows."""
     least = min(cap for cap in (caps.rows, caps.groups, caps.rows_per_group) if cap is not None)
-    many = len(units) * _MOST_LARGE
+    many = len(units.numbers) * _MOST_LARGE
     # whatever the units are, few rows are in small ones
-    if counted - least * unit_count > many:
+    if counted - least * units.none > many:
         return None
-    sizes = np.bincount(units, minlength=unit_count + 1)
+    sizes = np.bincount(units.numbers, minlength=units.none + 1)
     large = sizes > least
-    large[unit_count] = False
-    rows_in_large = sizes.compress(large).sum()
-    if not rows_in_large:
-        return units[:0]
-    if rows_in_large > many:
+    large[units.none] = False
+    if sizes.compress(large).sum() > many:
         return None
-    return np.flatnonzero(large.take(units))
+    return np.flatnonzero(large.take(units.numbers)) if large.any() else units.numbers[:0]
 
 
 def _choose_rows(
-    units: np.ndarray,
-    unit_count: int,
-    cells: np.ndarray,
-    cell_count: int,
-    caps: Caps,
-    *,
-    context: Context,
+    units: Codes, cells: Codes, caps: Caps, context: Context
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows of units that are within the caps: the rows in some order, and a mask."""
     if caps.rows is not None and caps.groups is None and caps.rows_per_group is None:
-        order, bounds, _ = order_rows(units, unit_count + 1)
+        order, bounds, _ = order_rows(units.numbers, units.none + 1)
         bounds = bounds[:-1]  # the last group is of rows to drop
         return _writable(order[: bounds[-1]]), _sample(bounds, caps.rows, context)
-    order, bounds, along = in_order(units, unit_count, cells, cell_count)
+    order, bounds, along = in_order(units, cells)
     kept = _in_groups(bounds, along, caps, context)
     if caps.rows is not None:
         left = np.flatnonzero(kept)
@@ -139,9 +146,7 @@ def binding(caps: Caps, cell_count: int) -> Caps:
     return Caps(rows, groups, rows_per_group)
 
 
-def in_order(
-    units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def in_order(units: Codes, cells: Codes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Order rows by unit, and by cell inside.
 
     Returns
@@ -149,14 +154,15 @@ def in_order(
     order, bounds, along
         The rows, where those of a unit begin and end, and the cells of the rows in that order.
     """
-    by_cell, ends, along = order_rows(cells, cell_count + 1, units)
-    if cell_count < len(cells):
-        cells = np.repeat(np.arange(cell_count + 1, dtype=cells.dtype), np.diff(ends))
+    numbers, size = cells.numbers, cells.none + 1
+    by_cell, ends, along = order_rows(numbers, size, units.numbers)
+    if size <= len(numbers):
+        numbers = np.repeat(np.arange(size, dtype=numbers.dtype), np.diff(ends))
     else:
-        cells = cells.take(by_cell)
-    order, bounds, cells = order_rows(along, unit_count + 1, cells, by_cell)
+        numbers = numbers.take(by_cell)
+    order, bounds, numbers = order_rows(along, units.none + 1, numbers, by_cell)
     bounds = bounds[:-1]  # the last group is of rows to drop
-    return order[: bounds[-1]], bounds, cells[: bounds[-1]]
+    return order[: bounds[-1]], bounds, numbers[: bounds[-1]]
 
 
 def _in_groups(bounds: np.ndarray, cells: np.ndarray, caps: Caps, context: Context) -> np.ndarray:
@@ -191,15 +197,7 @@ def pair_bounds(bounds: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.n
     return np.flatnonzero(first), pair.take(bounds), pair[:-1]
 
 
-def unit_sizes(
-    units: np.ndarray,
-    unit_count: int,
-    groups: np.ndarray,
-    group_count: int,
-    kind: Sized,
-    *,
-    others: Caps = NO_CAPS,
-) -> np.ndarray:
+def unit_sizes(units: Codes, groups: Codes, kind: Sized, *, others: Caps = NO_CAPS) -> np.ndarray:
     """Count what every unit has, without the cap that is looked for.
 
     Of a unit in more groups than a cap allows, the mean of what it may keep counts, rounded up: a
@@ -207,10 +205,8 @@ def unit_sizes(
 
     Parameters
     ----------
-    units, unit_count
-        Privacy units of the rows, below `unit_count`; rows of unit `unit_count` do not count.
-    groups, group_count
-        Groups of the rows, below `group_count`; rows of group `group_count` do not count.
+    units, groups
+        Privacy units of the rows, and their groups.
     kind
         What is counted.
     others
@@ -223,17 +219,16 @@ def unit_sizes(
 
     Examples
     --------
-    >>> rows = np.array([0, 0, 0, 1, 2]), 3, np.array([0, 0, 1, 1, 2]), 2
+    >>> rows = Codes(np.array([0, 0, 0, 1, 2]), 3), Codes(np.array([0, 0, 1, 1, 2]), 2)
     >>> [unit_sizes(*rows, kind).tolist() for kind in ("rows", "groups", "rows_per_group")]
     [[3, 1, 0], [2, 1, 0], [2, 1, 0]]
     """
-    counted = (units != unit_count) & (groups != group_count)
+    counted = units.present & groups.present
     alone = kind != "dropped" and (others == NO_CAPS or kind != "rows")
-    if alone and (kind == "rows" or group_count == 1):
-        rows = np.bincount(units[counted], minlength=unit_count)
+    if alone and (kind == "rows" or groups.none == 1):
+        rows = np.bincount(units.numbers[counted], minlength=units.none)
         return np.minimum(rows, 1) if kind == "groups" else rows
-    units = larger_where(~counted, units, unit_count)
-    _, bounds, along = in_order(units, unit_count, groups, group_count)
+    _, bounds, along = in_order(units.without(~counted), groups)
     pairs, ends, _ = pair_bounds(bounds, along)
     sizes: np.ndarray = np.diff(pairs)
     match kind:

@@ -16,14 +16,7 @@ from dpframe.engines.pandas import FileSource, attrs_of, check_columns, folder_v
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, ReleaseError, a_type
 from dpframe.frozen import frozen
-from dpframe.sources.manifest import (
-    LOCAL,
-    FileId,
-    check_read_once,
-    identify_file,
-    list_files,
-    resolve,
-)
+from dpframe.sources import manifest
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
@@ -54,7 +47,7 @@ class File:
 
     path: str
     size: int
-    identity: FileId
+    identity: manifest.FileId
     folders: dict[str, str | None]
     layout: batches.FileLayout
     # pyarrow's metadata; None where they would take too much memory
@@ -178,10 +171,10 @@ class ParquetFiles(FileSource):
     def refresh(self) -> None:
         """Look again which files there are, and read the footers of those that are new."""
         try:
-            filesystem, path = resolve(self._path, self._asked)
-            infos = list_files(filesystem, path)
+            filesystem, path = manifest.resolve(self._path, self._asked)
+            infos = manifest.list_files(filesystem, path)
             self.partsystem = filesystem
-            self._is_distant = filesystem.type_name not in LOCAL
+            self._is_distant = filesystem.type_name not in manifest.LOCAL
             files = self._read_footers(infos)
             if files != self.parts:
                 self.parts, self._kinds = files, _Kinds(files)
@@ -191,7 +184,7 @@ class ParquetFiles(FileSource):
             raise self._refusal("Parquet files", ", where there is no such file") from None
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise self._refusal("Parquet files", ": they cannot be read as such") from error
-        self.files = check_read_once(file.identity for file in self.parts)
+        self.files = manifest.check_read_once(file.identity for file in self.parts)
         if not self.parts:
             raise self._refusal("Parquet files", ", where there are none")
         self.schema, self.folders = self._kinds.schema, self._kinds.folders
@@ -222,7 +215,7 @@ class ParquetFiles(FileSource):
                 reader = pq.ParquetFile(source)
                 schema = reader.schema_arrow
                 attrs = attrs_of(schema.metadata)
-                identity = identify_file(path, self.partsystem)
+                identity = manifest.identify_file(path, self.partsystem)
                 footer = reader.metadata
                 rows, size = footer.num_rows, footer.serialized_size
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:

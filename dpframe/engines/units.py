@@ -19,7 +19,7 @@ from dpframe.columns import lookup, pa, values
 from dpframe.columns.identity import key_of, own_keys
 from dpframe.columns.values import is_plain
 from dpframe.context import Context
-from dpframe.engines.capping import index_dtype, kept_rows, order_rows, unit_sizes
+from dpframe.engines.capping import Codes, index_dtype, kept_rows, order_rows, unit_sizes
 from dpframe.engines.threads import in_threads
 from dpframe.frozen import frozen
 from dpframe.privacy.neighbors import Caps
@@ -47,8 +47,6 @@ _MASKS = np.array([(1 << _BYTE * size) - 1 for size in range(_WORD_BYTES + 1)], 
 _MOST = 1 << 62
 
 _Rows = slice | np.ndarray
-_Codes = tuple[np.ndarray, int]
-"""Units of the rows, and the number of units, which stands for none."""
 
 
 class Units:
@@ -66,7 +64,7 @@ class Units:
         self._length = len(columns[0])
         self._threads = threads
         if self._length <= _GROUP:
-            self._groups: list[tuple[_Rows, _Codes]] = [(slice(None), unit_codes(columns))]
+            self._groups: list[tuple[_Rows, Codes]] = [(slice(None), unit_codes(columns))]
             return
         deal = _dealer(columns, max(self._length // _GROUP, _FEWEST), threads)
         parts = in_threads(deal.part, _parts(self._length), threads)
@@ -77,11 +75,10 @@ class Units:
         self, cells: np.ndarray, cell_count: int, caps: Caps, context: Context, inner: int = 1
     ) -> np.ndarray:
         """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
-        number = cell_count // inner
 
-        def keep(rows: _Rows, units: np.ndarray, unit_count: int) -> np.ndarray:
+        def keep(rows: _Rows, units: Codes) -> np.ndarray:
             groups = cells[rows] if inner == 1 else cells[rows] // inner
-            return kept_rows(units, unit_count, groups, number, caps, context=context)
+            return kept_rows(units, Codes(groups, cell_count // inner), caps, context=context)
 
         return self._fill(bool, keep)
 
@@ -95,59 +92,55 @@ class Units:
         sizes
             What is counted, and the cells.
         """
-        outside, ungrouped = len(sizes.axis), sizes.groups.size
-        most = np.asarray(sizes.axis.keys)
+        outside, most = len(sizes.axis), np.asarray(sizes.axis.keys)
 
-        def place(rows: _Rows, units: np.ndarray, unit_count: int) -> np.ndarray:
-            inside = groups[rows]
-            rows_of_units = units, unit_count, inside, ungrouped
-            filled = unit_sizes(*rows_of_units, sizes.kind, others=sizes.others)
+        def place(rows: _Rows, units: Codes) -> np.ndarray:
+            inside = Codes(groups[rows], sizes.groups.size)
+            filled = unit_sizes(units, inside, sizes.kind, others=sizes.others)
             # no unit is the last one
-            counted = np.append(filled > 0, False)[units]
-            first = _first(units, unit_count, counted & (inside != ungrouped))
-            placed = np.full(len(units), outside)
-            placed[first] = np.searchsorted(most[:-1], filled[units[first]])
+            counted = np.append(filled > 0, False)[units.numbers]
+            first = _first(units, counted & inside.present)
+            placed = np.full(len(counted), outside)
+            placed[first] = np.searchsorted(most[:-1], filled[units.numbers[first]])
             return placed
 
         return self._fill(np.min_scalar_type(outside), place)
 
     def first(self, kept: np.ndarray) -> np.ndarray:
         """Mark the first kept row of every unit, so that units can be counted."""
-        return self._fill(bool, lambda rows, units, count: _first(units, count, kept[rows]))
+        return self._fill(bool, lambda rows, units: _first(units, kept[rows]))
 
     def kept_of_unit(self, kept: np.ndarray) -> np.ndarray:
         """Return for every row how many rows of its unit are kept."""
 
-        def number(rows: _Rows, units: np.ndarray, unit_count: int) -> np.ndarray:
-            by_unit = np.bincount(units[kept[rows]], minlength=unit_count + 1)
-            return np.asarray(by_unit[units])
+        def number(rows: _Rows, units: Codes) -> np.ndarray:
+            by_unit = np.bincount(units.numbers[kept[rows]], minlength=units.none + 1)
+            return np.asarray(by_unit[units.numbers])
 
         return self._fill(np.int64, number)
 
-    def _fill(
-        self, dtype: DTypeLike, function: Callable[[_Rows, np.ndarray, int], np.ndarray]
-    ) -> np.ndarray:
+    def _fill(self, dtype: DTypeLike, function: Callable[[_Rows, Codes], np.ndarray]) -> np.ndarray:
         """Call a function for the rows of every group and their units, several at once."""
         filled = np.empty(self._length, dtype)
 
-        def fill(group: tuple[_Rows, _Codes]) -> None:
+        def fill(group: tuple[_Rows, Codes]) -> None:
             rows, codes = group
             if not isinstance(rows, slice):
                 # as NumPy counts places: it is slow to look at others
                 rows = rows.astype(np.intp, copy=False)
-            filled[rows] = function(rows, *codes)
+            filled[rows] = function(rows, codes)
 
         in_threads(fill, self._groups, self._threads)
         return filled
 
 
-def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
+def _first(units: Codes, kept: np.ndarray) -> np.ndarray:
     """Mark the first kept row of every unit."""
     rows = np.flatnonzero(kept)[::-1]
-    first = np.full(unit_count + 1, -1)
+    first = np.full(units.none + 1, -1)
     # the last one written is the first row
-    first[units[rows]] = rows
-    marked = np.zeros(len(units), bool)
+    first[units.numbers[rows]] = rows
+    marked = np.zeros(len(kept), bool)
     marked[first[first >= 0]] = True
     return marked
 
@@ -185,7 +178,7 @@ class _Dealer:
     length: int
     groups: int
     labeled: Callable[[slice], tuple[np.ndarray, np.ndarray]]
-    coded: Callable[[np.ndarray, np.ndarray], _Codes]
+    coded: Callable[[np.ndarray, np.ndarray], Codes]
 
     def part(self, rows: slice) -> _Part:
         """Deal out the rows of a part."""
@@ -195,12 +188,12 @@ class _Dealer:
         order += order.dtype.type(rows.start)
         return _Part(order, bounds.tolist(), marks)
 
-    def group(self, parts: list[_Part], group: int) -> tuple[np.ndarray, _Codes]:
+    def group(self, parts: list[_Part], group: int) -> tuple[np.ndarray, Codes]:
         """Gather the rows of a group, in their order, and code them."""
         pairs = [(part, slice(*part.bounds[group : group + 2])) for part in parts]
         rows = np.concatenate([part.rows[inside] for part, inside in pairs])
         marks = np.concatenate([part.marks[inside] for part, inside in pairs])
-        return rows, self.coded(rows, marks) if len(rows) else (rows, 0)
+        return rows, self.coded(rows, marks) if len(rows) else Codes(rows, 0)
 
 
 def _dealer(columns: Sequence[pd.Series], groups: int, threads: int) -> _Dealer:
@@ -248,9 +241,9 @@ def _in_ranges(
         codes = codes_of(rows)
         return codes >> shift, codes
 
-    def coded(_: np.ndarray, marks: np.ndarray) -> _Codes:
+    def coded(_: np.ndarray, marks: np.ndarray) -> Codes:
         low = int(marks[0]) >> shift << shift
-        return marks - low, min(units - low, 1 << shift)
+        return Codes(marks - low, min(units - low, 1 << shift))
 
     return _Dealer(length, (units >> shift) + 1, labeled, coded)
 
@@ -264,7 +257,7 @@ def _storable(numbers: np.ndarray) -> np.ndarray:
 
 def _numbers_at(
     dtype: np.dtype[Any], missing: np.ndarray | None, rows: np.ndarray, marks: np.ndarray
-) -> _Codes:
+) -> Codes:
     """Code the numbers or times of some rows."""
     codes, units = _numbers_coded(marks.view(dtype) if dtype.kind in "mM" else marks)
     return _none_as_last(codes, units, None if missing is None else missing[rows])
@@ -298,7 +291,7 @@ def _range(numbers: np.ndarray, threads: int = 1) -> tuple[int, int] | None:
     return (low, high) if high - low < max(len(numbers), _FEW) else None
 
 
-def unit_codes(columns: Sequence[pd.Series]) -> _Codes:
+def unit_codes(columns: Sequence[pd.Series]) -> Codes:
     """Give a number to every privacy unit.
 
     Rows are of one unit when the keys of their values are equal in a dict, column by column; see
@@ -306,9 +299,9 @@ def unit_codes(columns: Sequence[pd.Series]) -> _Codes:
 
     Returns
     -------
-    codes, count
-        Units of the rows, int32 where that is enough, below `count`; `count` for rows where a
-        value is missing or cannot be hashed.
+    Codes
+        Units of the rows, int32 where that is enough; none for rows where a value is missing or
+        cannot be hashed.
     """
     column, *others = columns
     if not others:
@@ -336,7 +329,7 @@ def _combinations(columns: Sequence[pd.Series], threads: int = 1) -> tuple[np.nd
     return numbers, missing
 
 
-def _column_codes(column: pd.Series) -> _Codes:
+def _column_codes(column: pd.Series) -> Codes:
     """Give a number to every value of a column, the number of them to a missing one."""
     column = values.dense(column)
     dtype = lookup.native_dtype(column.dtype)
@@ -363,7 +356,7 @@ def _column_codes(column: pd.Series) -> _Codes:
     return _none_as_last(codes, units, missing)
 
 
-def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> _Codes:
+def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> Codes:
     """Let the number of units stand for none, which codes below zero and a mask mark."""
     codes = codes.astype(index_dtype(max(units, len(codes))), copy=missing is not None)
     absent = codes < 0
@@ -371,19 +364,19 @@ def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> 
         codes = np.where(absent, codes.dtype.type(units), codes)
     if missing is not None:
         codes[missing] = units
-    return codes, units
+    return Codes(codes, units)
 
 
-def _numbers_coded(numbers: np.ndarray) -> _Codes:
+def _numbers_coded(numbers: np.ndarray) -> Codes:
     """Code numbers and times: integers that are close together by a shift, others by hashing."""
     ends = _range(numbers)
     if ends is not None:
         return _subtract_minimum(numbers, *ends)
     codes, uniques = pd.factorize(numbers)
-    return codes, len(uniques)
+    return Codes(codes, len(uniques))
 
 
-def _subtract_minimum(numbers: np.ndarray, low: int, high: int) -> _Codes:
+def _subtract_minimum(numbers: np.ndarray, low: int, high: int) -> Codes:
     """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
     codes = np.empty(len(numbers), index_dtype(high - low + 1))
     origin = np.uint64(low % 2**64)
@@ -391,7 +384,7 @@ def _subtract_minimum(numbers: np.ndarray, low: int, high: int) -> _Codes:
         block = numbers[start : start + _BLOCK].astype(np.uint64)
         # modulo 2**64
         codes[start : start + _BLOCK] = (block - origin).view(np.int64)
-    return codes, high - low + 1
+    return Codes(codes, high - low + 1)
 
 
 def _pack_texts(column: pd.Series) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from errno import EINVAL, ENOENT
 from os import PathLike, fspath
 from os.path import islink, realpath
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from dpframe.certificates import json_records
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.files.layout import (
+    FORMAT,
     FORMULA,
     ChangedFileError,
     Sidecar,
@@ -38,7 +39,6 @@ from dpframe.files.layout import (
 from dpframe.public import public_call
 
 _Path: TypeAlias = str | PathLike[str]
-_FORMAT: Final = 3  # of the certificate beside a file: the only one that is read
 _SUFFIX = ".certificate.json"
 _FILE = "a CSV file"
 _COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})
@@ -209,8 +209,8 @@ def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
         what = f"is damaged, or no certificate of a CSV file: {error}"
         raise _unreadable(beside, what) from None
     version = found.get("format") if isinstance(found, dict) else None
-    if type(version) is not int or version != _FORMAT:  # True is no format
-        known = f"is not a certificate of a CSV file in format {_FORMAT}, which this version reads"
+    if type(version) is not int or version != FORMAT:  # True is no format
+        known = f"is not a certificate of a CSV file in format {FORMAT}, which this version reads"
         raise _unreadable(beside, f"{known}; its format is {version!r:.40}")
     sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
     try:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,11 @@ NUMBERS: Final = frozenset({"int64", "Int64", "float64", "float32"})
 
 FORMULA: Final = re.compile(r"'*[=+\-@\t\r]")
 """What a spreadsheet takes for a formula, or for one that was escaped: that is to read back."""
+
+_Format: TypeAlias = Literal[3]
+
+(FORMAT,) = get_args(_Format)
+"""Version of what is said of a layout: the only one that is read."""
 
 _NEAR = 1e-6  # how far floats of 32 bits may be off as texts, relatively
 
@@ -68,7 +73,7 @@ class Sidecar(json_records.Record):
         Whether texts that a spreadsheet would take for formulas were escaped.
     """
 
-    format: Literal[3]
+    format: _Format
     index: tuple[Token, ...]
     header: tuple[Token, ...]
     rows: json_records.AtLeastNone
@@ -119,7 +124,7 @@ class TableWriter:
         index, columns = self.frame.index, self.frame.columns
         width = self.frame.shape[1]
         return Sidecar(
-            format=3,
+            format=FORMAT,
             index=tuple(token(name) for name in index.names),
             header=tuple(token(name) for name in columns.names),
             rows=len(index),

@@ -14,7 +14,7 @@ from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import look, look_with
 from dpframe.columns import require_arrow
 from dpframe.context import at_the_door
-from dpframe.errors import CertificateError
+from dpframe.errors import CertificateError, quote
 from dpframe.public import public_call
 
 
@@ -109,25 +109,11 @@ def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
         _require_record(back, carried)
         look_with(back, opened)
     except (ValueError, TypeError, NotImplementedError, CertificateError):
-        rule = f"{_lost_in_parquet(table)} of this release does not read back from Parquet as it is"
+        levels = quote(list(table.index.names))
+        rule = f"a label, or a key of {levels}, does not read back from Parquet as it is"
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."
         raise CertificateError(f"{rule}. {way_out}") from None
     return data.getvalue()
-
-
-def _lost_in_parquet(table: pd.DataFrame) -> str:
-    """Name a level whose keys do not read back by themselves; else, it is a label."""
-    for at, name in enumerate(table.index.names):
-        keys = table.index.get_level_values(at).unique()
-        data = io.BytesIO()
-        try:
-            pd.DataFrame({"key": keys}).to_parquet(data, engine="pyarrow")
-            if list(pd.read_parquet(data, engine="pyarrow")["key"]) == list(keys):
-                continue
-        except (ValueError, TypeError, NotImplementedError):
-            pass
-        return f"a key of level {name!r}"
-    return "a key or a label"
 
 
 def _require_record(back: pd.DataFrame, carried: object) -> None:

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -196,7 +197,7 @@ class CellKind:
     arrow
         The name of the Arrow type that holds them.
     rule
-        Reads a cell; `None` if it is not of the kind.
+        Reads a cell; raises if it is not of the kind.
     plain
         Gives a regular expression of cells that Arrow reads as the rule does, once the marks of a
         dialect are undone.
@@ -215,6 +216,13 @@ class CellKind:
         name, _, zone = self.arrow.partition(" ")
         return pa.timestamp("us", zone) if zone else pa.type_for_alias(name)
 
+    def read(self, text: str, dialect: Dialect) -> Any:
+        """Read a cell; `None` if it is not of the kind."""
+        try:
+            return self.rule(text, dialect)
+        except (ValueError, ArithmeticError):  # such as an exponent beyond all
+            return None
+
 
 def read_cell(kind: str, text: str, dialect: Dialect | None = None) -> Any:
     """Read one cell as one of `KINDS`; `None` if it is not of that kind.
@@ -226,7 +234,7 @@ def read_cell(kind: str, text: str, dialect: Dialect | None = None) -> Any:
     >>> read_cell("float64", "1.234,5 %", Dialect(thousands=".", decimal=",", percent=True))
     12.345
     """
-    return KINDS[kind].rule(text, dialect or Dialect())
+    return KINDS[kind].read(text, dialect or Dialect())
 
 
 def read_cells(kind: str, cells: Any, dialect: Dialect) -> Any:
@@ -253,7 +261,7 @@ def read_cells(kind: str, cells: Any, dialect: Dialect) -> Any:
         return values
     distinct = cells.filter(others).dictionary_encode()
     texts = map(dialect.decode, distinct.dictionary.to_pylist())
-    read = [None if text is None else reading.rule(text, dialect) for text in texts]
+    read = [None if text is None else reading.read(text, dialect) for text in texts]
     return compute.replace_with_mask(values, others, pa.array(read, arrow).take(distinct.indices))
 
 
@@ -297,81 +305,77 @@ def _digits(dialect: Dialect, most: int | None = None) -> str:
     return f"(?:[0-9]{count}|[0-9]{{1,3}}(?:{mark}[0-9]{{3}}){groups})"
 
 
-def _number(text: str, dialect: Dialect) -> str | None:
+# Rules raise a ValueError, or an ArithmeticError, of a cell that is not of their kind.
+
+
+def _number(text: str, dialect: Dialect) -> str:
     """Write a number as Python reads it, a percentage as a power of ten."""
     text = text.strip(_BLANKS)
     if not _number_pattern(dialect).fullmatch(text):
-        return None
+        raise ValueError
     number = text.replace(dialect.thousands or "", "").replace(dialect.decimal, ".")
-    return f"{number[:-1].rstrip(_BLANKS)}e-2" if number.endswith("%") else number
+    if number.endswith("%"):
+        return f"{number[:-1].rstrip(_BLANKS)}e-2"
+    return number
 
 
-def _integer(text: str, dialect: Dialect) -> int | None:
+def _integer(text: str, dialect: Dialect) -> int:
     """Read a whole number of 64 bits, which may be written as a float."""
-    number = _number(text, dialect)
-    if number is None:
-        return None
-    try:
-        exact = Decimal(number)
-    except ArithmeticError:  # an exponent beyond all
-        return None
-    if exact.adjusted() > _MOST_DIGITS:
-        return None
-    integer = int(exact)
-    return integer if integer == exact and integer in _INT64 else None
+    exact = Decimal(_number(text, dialect))
+    if exact.adjusted() > _MOST_DIGITS or int(exact) != exact or int(exact) not in _INT64:
+        raise ValueError
+    return int(exact)
 
 
-def _float(text: str, dialect: Dialect) -> float | None:
+def _float(text: str, dialect: Dialect) -> float:
     """Read a number; one beyond all floats is infinite."""
-    number = _number(text, dialect)
-    if number is None and _INFINITE.fullmatch(text.strip(_BLANKS)):
-        number = text
-    return None if number is None else float(number)
+    if _INFINITE.fullmatch(text.strip(_BLANKS)):
+        return float(text)
+    return float(_number(text, dialect))
 
 
-def _truth(text: str, dialect: Dialect) -> bool | None:
+def _truth(text: str, dialect: Dialect) -> bool:
     """Read one of the words for true and false, in letters of any case."""
     word = text.strip(_BLANKS).lower()
-    if word in map(str.lower, dialect.true):
-        return True
-    return False if word in map(str.lower, dialect.false) else None
+    is_true = word in map(str.lower, dialect.true)
+    if not is_true and word not in map(str.lower, dialect.false):
+        raise ValueError
+    return is_true
 
 
-def _moment(text: str, dialect: Dialect) -> datetime | None:
+def _moment(text: str, dialect: Dialect) -> datetime:
     """Read a point in time in the forms of a dialect, or else in the extended form of ISO 8601."""
     text = text.strip(_BLANKS)
     for form in dialect.dates:
-        try:
+        with suppress(ValueError):
             return datetime.strptime(text, form)
-        except ValueError:
-            pass
     if dialect.dates or not _ISO.fullmatch(text):
-        return None
-    try:
-        return datetime.fromisoformat(_FINER.sub(r"\1", text))
-    except ValueError:
-        return None
+        raise ValueError
+    return datetime.fromisoformat(_FINER.sub(r"\1", text))
 
 
-def _wall_clock(text: str, dialect: Dialect) -> datetime | None:
+def _wall_clock(text: str, dialect: Dialect) -> datetime:
     """Read a point in time without an offset."""
     moment = _moment(text, dialect)
-    return None if moment is None or moment.tzinfo is not None else moment
+    if moment.tzinfo is not None:
+        raise ValueError
+    return moment
 
 
-def _instant(text: str, dialect: Dialect) -> datetime | None:
-    """Read a point in time with an offset, as that of UTC."""
+def _instant(text: str, dialect: Dialect) -> datetime:
+    """Read a point in time with an offset, as that of UTC; the first day of all may have none."""
     moment = _moment(text, dialect)
-    try:
-        return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
-    except OverflowError:  # the first or the last day of all
-        return None
+    if moment.tzinfo is None:
+        raise ValueError
+    return moment.astimezone(UTC)
 
 
-def _date(text: str, dialect: Dialect) -> date | None:
+def _date(text: str, dialect: Dialect) -> date:
     """Read a date, which may be written as its midnight."""
     moment = _wall_clock(text, dialect)
-    return None if moment is None or moment.time() != time() else moment.date()
+    if moment.time() != time():
+        raise ValueError
+    return moment.date()
 
 
 def _plain_float(dialect: Dialect) -> str:

@@ -92,7 +92,7 @@ def total(
     if isinstance(by, Mapping):
         names = [str(level.name) for level in shown.opened.levels]
         for name, groups in by.items():
-            (at,) = _levels(shown, name, "by")
+            at = _level(shown, name, "by")
             if groups is not None:
                 mapping[names[at]] = _mapping(shown, at, groups)
         kept = names
@@ -186,7 +186,7 @@ def change(
         released = join_tables(pair, ["before", "now"], _BETWEEN)
         along = _BETWEEN
     shown = look(released)
-    at = _level(shown, along)
+    at = _level(shown, along, "along")
     level = check_level(level)
     name = str(shown.opened.levels[at].name)
     link = definitions.ChangeLink("change", name, bool(percent), int(lag), two)
@@ -417,7 +417,7 @@ def standardize(
     {'A': 125.0, 'B': 50.0}
     """
     shown = look(released)
-    (at,) = _levels(shown, over, "over")
+    at = _level(shown, over, "over")
     shares = _by_row(shown, weights, "weights", [at])
     people = None if population is None else _by_row(shown, population, "population")
     if unit is None:
@@ -481,7 +481,7 @@ def relative(
     {2025: 1.0, 2026: 1.25}
     """
     shown = look(released)
-    at = _level(shown, along)
+    at = _level(shown, along, "along")
     keys = shown.opened.shown_keys(at)
     if not is_one_of(to, keys):
         rule = f"must be a key of level {along!r}, {quote(list(keys)[:5])}"
@@ -596,14 +596,14 @@ def _levels(shown: Shown, labels: Any, called: str) -> list[int]:
     return [level_names.index(name) for name in names]
 
 
-def _level(shown: Shown, along: object) -> int:
-    """Return the position of the one level whose keys are compared."""
+def _level(shown: Shown, label: object, called: str) -> int:
+    """Return the position of one level."""
     level_names = list(shown.opened.index.names) if shown.opened.levels else []
-    if along is not None and is_one_of(along, level_names):
-        return level_names.index(along)
-    rule = f"must be one level of the index, of {level_names!r}"
-    way_out = "To subtract one key from another, use .dp.combine({after: 1, before: -1})."
-    raise QueryError.about("along", rule, along, way_out)
+    if label is None or not is_one_of(label, level_names):
+        rule = f"must be one level of the index, of {level_names!r}"
+        way_out = "To subtract one key from another, use .dp.combine({after: 1, before: -1})."
+        raise QueryError.about(called, rule, label, way_out if called == "along" else "")
+    return level_names.index(label)
 
 
 def _mapping(shown: Shown, at: int, groups: object) -> dict[str, str]:

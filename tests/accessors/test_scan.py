@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import parquet_files, scans
+from dpframe import columns
+from dpframe.engines import scans
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, UnknownColumnError
 
 EXACT = {"epsilon": 1e6}
@@ -120,7 +121,7 @@ def test_a_scan_shows_path_and_columns_alone(scan, tmp_path):
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(parquet_files, "pa", None)
+    monkeypatch.setattr(columns, "pa", None)
     with pytest.raises(DPFrameError, match=r"pip install '(dpframe|\.)\[parquet\]'"):
         dpf.scan_parquet("anything.parquet")
 

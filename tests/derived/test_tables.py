@@ -216,6 +216,10 @@ REFUSED = {
         lambda r: r.dp.standardize({"old": 1}, over="age", population=9.0),
         '"young"',
     ),
+    "several levels": (
+        lambda r: r[["n"]].dp.standardize(9.0, over=["age", "year"], population=9.0),
+        "must be one level",
+    ),
     "a mean of counts": (lambda r: r.dp.standardize(STANDARD, over="age"), "Give population="),
     "a mean of joined means": (
         lambda r: r[["cost"]].dp.total(["age", "year"]).dp.standardize(STANDARD, over="age"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe.engines import units as grouping
-from dpframe.engines.units import Units, unit_sizes
+from dpframe.engines.units import Codes, Units, unit_sizes
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Sizes
 
@@ -54,7 +54,8 @@ ROWS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, GROUPS)), max_size=6
 @settings(max_examples=60)
 def test_sizes_are_those_of_pandas(kind, rows, others):
     units, groups = np.array(rows, np.int64).reshape(-1, 2).T
-    found = unit_sizes(units, 5, groups, GROUPS, kind, others=others)  # unit 5 stands for none
+    people = Codes(units, 5)  # unit 5 stands for none
+    found = unit_sizes(people, Codes(groups, GROUPS), kind, others=others)
     known = units < 5
     expected = by_pandas(units[known], groups[known], kind, others)
     assert found.tolist() == expected.reindex(range(5), fill_value=0).tolist()

@@ -66,11 +66,10 @@ def selection_as_bounded_range(patch):
 def codes_by_appearance(patch):
     kept_rows = units.kept_rows
 
-    def kept(people, people_count, cells, cell_count, caps, *, context):
-        inside = cells != cell_count
-        codes = cells.copy()
-        codes[inside] = pd.factorize(cells[inside])[0]
-        return kept_rows(people, people_count, codes, cell_count, caps, context=context)
+    def kept(people, cells, caps, *, context):
+        codes = cells.numbers.copy()
+        codes[cells.present] = pd.factorize(codes[cells.present])[0]
+        return kept_rows(people, cells._replace(numbers=codes), caps, context=context)
 
     patch.setattr(units, "kept_rows", kept)
 
@@ -78,10 +77,10 @@ def codes_by_appearance(patch):
 def people_redefined_after_caps(patch):
     kept_rows = units.kept_rows
 
-    def kept(people, people_count, *given, context):
-        rows = np.arange(len(people))
-        own = np.where(people == people_count, len(rows), rows)
-        return kept_rows(own, len(rows), *given, context=context)
+    def kept(people, *given, context):
+        rows = np.arange(len(people.numbers))
+        own = np.where(people.present, rows, len(rows))
+        return kept_rows(people._replace(numbers=own, none=len(rows)), *given, context=context)
 
     patch.setattr(units, "kept_rows", kept)
 

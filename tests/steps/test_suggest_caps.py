@@ -1,5 +1,7 @@
 """What a suggestion predicts: formulas by another route, and what all results can do."""
 
+import math
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -11,7 +13,14 @@ import dpframe as dpf
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes
 from dpframe.errors import CertificateError, QueryError
 from dpframe.queries.searches import candidate_caps, power_ends
-from dpframe.steps.suggest_caps import BoundErrors, CapErrors, expected_error, mean_error, unseen
+from dpframe.steps.suggest_caps import (
+    BoundErrors,
+    CapErrors,
+    expected_error,
+    mean_error,
+    needed,
+    unseen,
+)
 
 mpl.use("Agg")
 from matplotlib.figure import Figure  # the backend comes first
@@ -128,6 +137,7 @@ def test_too_few_people_are_said_to_be_too_few(suggested, truth):
         except QueryError as error:
             said += "too few people to tell: about" in str(error)
     assert said >= 9
+    assert needed(math.sqrt(2) / 0.1, len(truth)) * 0.1 == pytest.approx(47, abs=1)  # as docs say
     assert suggested((30 * truth).astype(int)).dp.best
 
 
