@@ -113,11 +113,11 @@ class TestBlock:
 
     def files(self) -> dict[str, bytes]:
         """Return what was written, and what was written beside it."""
-        beside = {one for place in self._places for one in place.parent.glob(f"{place.name}*")}
+        beside = {file for place in self._places for file in place.parent.glob(f"{place.name}*")}
         return {
-            str(one.relative_to(self.folder)): one.read_bytes()
-            for one in sorted(beside)
-            if one.is_file()
+            str(file.relative_to(self.folder)): file.read_bytes()
+            for file in sorted(beside)
+            if file.is_file()
         }
 
     def stand_in(self, ledger: Ledger) -> Ledger:
@@ -137,14 +137,14 @@ class TestBlock:
         """Keep a ledger in memory that is to be at a place."""
         self._ledger(_key(place), lambda: ledger)
 
-    def _ledger(self, key: object, make: Callable[[], Ledger], *known: Ledger) -> Ledger:
+    def _ledger(self, key: object, make: Callable[[], Ledger], *kept: Ledger) -> Ledger:
         with self._lock:
             if key in self._ledgers:
                 return self._ledgers[key]
-        made = make()
+        ledger = make()
         with self._lock:
-            self._known.extend(known)
-            return self._ledgers.setdefault(key, made)
+            self._known.extend(kept)
+            return self._ledgers.setdefault(key, ledger)
 
     def fail(self, fault: PrivacyTestError) -> PrivacyTestError:
         """Keep a fault, so that it is raised even where a pipeline catches it, and return it."""
@@ -159,8 +159,8 @@ class TestBlock:
         """Open the block in this context."""
         around = _BLOCK.get()
         if around is not None and around.is_here:
-            way = "Close the first one, or leave the second one out."
-            raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")
+            remedy = "Close the first one, or leave the second one out."
+            raise PrivacyTestError(f"a testing block cannot be opened inside of another. {remedy}")
         if around is not None:
             around.refuse()
         with self._lock:
@@ -194,11 +194,11 @@ class TestBlock:
         The context that opened it may go on, whoever closed it.
         """
         if self._process != os.getpid():
-            why = "this process was forked inside a testing block, whose test does not see it."
-            raise PrivacyTestError(f"{why} Release in the process of the test.", rule=_OUTSIDE)
+            reason = "this process was forked inside a testing block, whose test does not see it."
+            raise PrivacyTestError(f"{reason} Release in the process of the test.", rule=_OUTSIDE)
         if self._ended and not self._forget():
-            why = "this thread or task was started inside a testing block, which has ended."
-            raise PrivacyTestError(f"{why} Wait for it inside of the block.", rule=_OUTSIDE)
+            reason = "this thread or task was started inside a testing block, which has ended."
+            raise PrivacyTestError(f"{reason} Wait for it inside of the block.", rule=_OUTSIDE)
 
     def __enter__(self) -> Self:
         self.open()
@@ -215,10 +215,10 @@ class TestBlock:
         for path, before in self._files.items():
             if _state(path) in (None, before):  # trials are made with copies, which are removed
                 continue
-            why = f"the file of the ledger {path} was charged while a testing block was open."
-            what = "No test sees other processes: what they release is real."
-            way = "If the pipeline starts some, let it use threads; if not, test with another file."
-            self.fail(PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE))
+            reason = f"the file of the ledger {path} was charged while a testing block was open."
+            rule = "No test sees other processes: what they release is real."
+            remedy = "If the pipeline starts some, let it use threads; or test with another file."
+            self.fail(PrivacyTestError(f"{reason} {rule} {remedy}", rule=_OUTSIDE))
         if self._fault is not None and error is not self._fault:
             raise self._fault
         if error is None:
@@ -239,8 +239,8 @@ class TestBlock:
 
     def __reduce__(self) -> Any:
         """Stay in this process."""
-        why = "a testing block cannot be pickled:"
-        raise PrivacyTestError(f"{why} what another process releases is not seen. Use threads.")
+        reason = "a testing block cannot be pickled:"
+        raise PrivacyTestError(f"{reason} what another process releases is not seen. Use threads.")
 
 
 _BLOCK: ContextVar[TestBlock | None] = ContextVar("dpframe_testing", default=None)
@@ -266,10 +266,10 @@ def _find_context(*, looking: bool) -> Context:
         block.refuse()
     for other in [*_OPEN]:
         other.refuse()
-        why = "a testing block is open, and this thread was started without its context:"
-        what = "what it releases would be real."
-        way = "Run it with contextvars.copy_context().run or asyncio.to_thread, or outside of it."
-        fault = PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE)
+        reason = "a testing block is open, and this thread was started without its context:"
+        rule = "what it releases would be real."
+        remedy = "Run it with contextvars.copy_context().run, asyncio.to_thread, or outside of it."
+        fault = PrivacyTestError(f"{reason} {rule} {remedy}", rule=_OUTSIDE)
         for opened in [*_OPEN]:
             opened.fail(fault)
         raise fault
@@ -332,10 +332,10 @@ def _warn_of_open_blocks() -> None:
 def _state(path: str) -> object:
     """Say what shows that a file was written."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _key(place: str) -> str:

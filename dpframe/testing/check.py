@@ -90,10 +90,10 @@ class _Pipeline:
             kind = fault.rule if rule == INVARIANCE else rule
             raise self._error(kind, f"{words}, {fault}", broken, unit, fault.draw) from None
         self._compare(again, words, unit, rule)
-        made, before = len(block.measured), len(self.run.measured)
-        if made != before:
-            wrong = f"{words}, {made} releases were made, and {before} with all"
-            raise self._error(rule, wrong, "result", unit, made)
+        number, before = len(block.measured), len(self.run.measured)
+        if number != before:
+            wrong = f"{words}, {number} releases were made, and {before} with all"
+            raise self._error(rule, wrong, "result", unit, number)
         return block.measured
 
     @cached_property
@@ -105,9 +105,9 @@ class _Pipeline:
         if again.raised is not None and words == _EMPTY:
             reason = f"the pipeline fails {words}: {again.error}"
             raise self._error("empty frame", reason, "error") from again.raised
-        found = difference(self.first, again)
-        if found is not None:
-            part, wrong = found
+        differing = difference(self.first, again)
+        if differing is not None:
+            part, wrong = differing
             raise self._error(rule, f"{words}, {wrong}", part, unit)
 
     def _error(
@@ -130,10 +130,10 @@ class _Pipeline:
     def _other_unit(self) -> str:
         """Say that the pipeline declares other units than are checked, if it does."""
         checked = tuple(unit_columns(self.unit))
-        for one in self.run.measured:
-            declared = one._operation.declaration.unit_columns
+        for draw in self.run.measured:
+            declared = draw._operation.declaration.unit_columns
             if declared != checked:
-                units = [_unit_words(each) for each in (declared, checked)]
+                units = [_unit_words(columns) for columns in (declared, checked)]
                 return f"The pipeline declares that {units[0]}; the check, that {units[1]}.\n"
         return ""
 
@@ -146,10 +146,10 @@ class _Pipeline:
                 raise self._error("repetition", wrong, "", draw=number)
 
     def check_charge(
-        self, one: tuple[Draw, ...], other: tuple[Draw, ...], words: str, unit: Any
+        self, base: tuple[Draw, ...], other: tuple[Draw, ...], words: str, unit: Any
     ) -> None:
         """Compare what a unit moves with what was charged."""
-        for number, pair in enumerate(zip(one, other, strict=True)):
+        for number, pair in enumerate(zip(base, other, strict=True)):
             cost = pair[0].cost(pair[1])
             if cost > pair[0].allowed:
                 wrong = f"draw {number}: {words}, {excess_words(pair[0], float(cost))}"
@@ -162,11 +162,11 @@ class _Pipeline:
         for number, (a, b, c, d) in enumerate(zip(*runs, strict=True)):
             if a.kind == "selection":
                 continue
-            found = Draw.excess([(1, a), (-1, b), (-1, c), (1, d)])
-            if found:
+            excess = Draw.excess([(1, a), (-1, b), (-1, c), (1, d)])
+            if excess:
                 wrong = (
                     f"draw {number} ({a.what!r:.120}): what {words} adds beside others is not what "
-                    f"it adds {beside}: {'; '.join(found[:2])}"
+                    f"it adds {beside}: {'; '.join(excess[:2])}"
                 )
                 raise self._error(_ADDITIVITY, wrong, _ADDITIVITY, unit, number)
 
@@ -264,7 +264,7 @@ def check(
         if fault.rule != "repetition":
             raise
         tried = _second_try(pipeline, frame, unit, folder, fault)
-    declarations = [one._operation.declaration for one in tried.run.measured]
+    declarations = [draw._operation.declaration for draw in tried.run.measured]
     splitter = Splitter(frame, unit, declarations)
     if all(declaration.neighboring == "replace" for declaration in declarations):
         moved = _check_replaced(tried, splitter, units, seed)
@@ -312,8 +312,8 @@ def _check_arguments(frame: object, unit: Hashable | list[Hashable] | None, unit
     if not isinstance(frame, pd.DataFrame):
         remedy = "Let the pipeline make other kinds of frames of it."
         raise DPFrameError.about("frame", "must be a pandas.DataFrame", frame, remedy)
-    columns, there = unit_columns(unit), [*frame.columns]
-    twice = any(columns.count(label) > 1 or there.count(label) != 1 for label in columns)
+    columns, labels = unit_columns(unit), [*frame.columns]
+    twice = any(columns.count(label) > 1 or labels.count(label) != 1 for label in columns)
     if twice or (unit is not None and not columns):
         rule = "must be one column of the frame, or a list of several"
         raise UnknownColumnError.about("unit", rule, unit)
@@ -323,45 +323,45 @@ def _check_arguments(frame: object, unit: Hashable | list[Hashable] | None, unit
 
 def _check_units(tried: _Pipeline, chosen: Sequence[TriedUnit]) -> bool:
     """Check units that are left out or added; return whether one moves anything."""
-    beside = [_with_and_without(tried, one) for one in chosen]
+    beside = [_with_and_without(tried, person) for person in chosen]
     moved, nothing = False, tried.nothing
-    for one, (with_all, without) in zip(chosen, beside, strict=True):
-        alone = tried.replay(one.alone, f"with {one.name} alone", one.unit)
-        if not one.capped:
-            tried.check_sums((with_all, without, alone, nothing), one.name, one.unit, "alone")
-        tried.check_charge(with_all, without, f"with and without {one.name}", one.unit)
-        tried.check_charge(alone, nothing, f"with {one.name} alone and nobody", one.unit)
+    for person, (with_all, without) in zip(chosen, beside, strict=True):
+        alone = tried.replay(person.alone, f"with {person.name} alone", person.unit)
+        if not person.capped:
+            tried.check_sums((with_all, without, alone, nothing), person.name, person.unit, "alone")
+        tried.check_charge(with_all, without, f"with and without {person.name}", person.unit)
+        tried.check_charge(alone, nothing, f"with {person.name} alone and nobody", person.unit)
         moved = moved or _moves(with_all, without) or _moves(alone, nothing)
     return moved
 
 
 def _with_and_without(
-    tried: _Pipeline, one: TriedUnit
+    tried: _Pipeline, person: TriedUnit
 ) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
     """Run it with and without a unit, one of which is the frame as it is."""
-    if one.whole is not None:
-        return tried.replay(one.whole, f"with {one.name}", one.unit), tried.run.measured
-    assert one.without is not None  # noqa: S101  # of one of the two, there is a frame
-    return tried.run.measured, tried.replay(one.without, f"without {one.name}", one.unit)
+    if person.whole is not None:
+        return tried.replay(person.whole, f"with {person.name}", person.unit), tried.run.measured
+    assert person.without is not None  # noqa: S101  # of one of the two, there is a frame
+    return tried.run.measured, tried.replay(person.without, f"without {person.name}", person.unit)
 
 
 def _check_replaced(tried: _Pipeline, splitter: Splitter, units: int, seed: int) -> bool:
     """Check units that are replaced by another; return whether that moves anything."""
     moved, everybody = False, None
-    for one, every in splitter.replacing(units, seed):
+    for person, all_replaced in splitter.replacing(units, seed):
         if everybody is None:
-            everybody = tried.replay(every, "with everybody replaced")
-        assert one.without is not None  # noqa: S101  # it is given for each
-        without = tried.replay(one.without, f"with {one.name} replaced", one.unit)
-        alone = tried.replay(one.alone, f"with all but {one.name} replaced", one.unit)
+            everybody = tried.replay(all_replaced, "with everybody replaced")
+        assert person.without is not None  # noqa: S101  # it is given for each
+        without = tried.replay(person.without, f"with {person.name} replaced", person.unit)
+        alone = tried.replay(person.alone, f"with all but {person.name} replaced", person.unit)
         with_all = tried.run.measured
         runs = with_all, without, alone, everybody
-        tried.check_sums(runs, one.name, one.unit, "beside others")
-        tried.check_charge(with_all, without, f"with {one.name} replaced", one.unit)
-        tried.check_charge(alone, everybody, f"with {one.name} replaced, too", one.unit)
+        tried.check_sums(runs, person.name, person.unit, "beside others")
+        tried.check_charge(with_all, without, f"with {person.name} replaced", person.unit)
+        tried.check_charge(alone, everybody, f"with {person.name} replaced, too", person.unit)
         moved = moved or _moves(with_all, without)
     return moved
 
 
-def _moves(one: tuple[Draw, ...], other: tuple[Draw, ...]) -> bool:
-    return any(a.differs_from(b) for a, b in zip(one, other, strict=True))
+def _moves(base: tuple[Draw, ...], other: tuple[Draw, ...]) -> bool:
+    return any(a.differs_from(b) for a, b in zip(base, other, strict=True))

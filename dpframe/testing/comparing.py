@@ -82,9 +82,9 @@ def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Ru
         raised,
         ledgers,
         files,
-        [_of_warning(one) for one in caught],
+        [_of_warning(item) for item in caught],
         logged,
-        [one.getvalue() for one in printed],
+        [item.getvalue() for item in printed],
     )
 
 
@@ -98,9 +98,9 @@ def _complete(result: Any) -> Any:
     return list(result) if isinstance(result, Iterator) else result
 
 
-def _of_warning(one: warnings.WarningMessage) -> str:
-    where = f"line {one.lineno} of {os.path.basename(one.filename)}"
-    return f"{one.category.__name__}: {_text(one.message)} ({where})"
+def _of_warning(warning: warnings.WarningMessage) -> str:
+    where = f"line {warning.lineno} of {os.path.basename(warning.filename)}"
+    return f"{warning.category.__name__}: {_text(warning.message)} ({where})"
 
 
 def _text(value: object) -> str:
@@ -155,12 +155,13 @@ _written: list[set[str]] = []
 def _writes() -> Iterator[set[str]]:
     """Keep the paths of all files that Python opens for writing, and of databases of SQLite."""
     _hear_of_files()
-    own: set[str] = set()
-    _written.append(own)
+    paths: set[str] = set()
+    _written.append(paths)
     try:
-        yield own
+        yield paths
     finally:
-        _written[:] = [one for one in _written if one is not own]  # equal ones may be there
+        # equal ones may be there
+        _written[:] = [listed for listed in _written if listed is not paths]
 
 
 @functools.cache
@@ -168,12 +169,12 @@ def _hear_of_files() -> None:
     sys.addaudithook(_note_file)  # it stays as long as the process, and does nothing outside
 
 
-def _note_file(event: str, given: tuple[Any, ...]) -> None:
+def _note_file(event: str, arguments: tuple[Any, ...]) -> None:
     if not _written or event not in ("open", "os.rename", "sqlite3.connect"):
         return
-    if event == "open" and not given[2] & _WRITING:
+    if event == "open" and not arguments[2] & _WRITING:
         return
-    path = given[1] if event == "os.rename" else given[0]
+    path = arguments[1] if event == "os.rename" else arguments[0]
     with contextlib.suppress(Exception):  # what it raises would be raised by `open`
         if not isinstance(path, int):  # a file that is open already
             _written[-1].add(os.path.realpath(os.fsdecode(path)))
@@ -181,19 +182,19 @@ def _note_file(event: str, given: tuple[Any, ...]) -> None:
 
 def _contents(paths: set[str], folder: Path) -> dict[str, bytes]:
     """Read files as they are at the end of a run, those in its folder by their names there."""
-    found = {}
+    contents = {}
     for path in sorted(map(Path, paths)):
         with contextlib.suppress(OSError, sqlite3.Error):  # it is gone, or not to be read
             if path.is_file():
                 inside = path.is_relative_to(folder)
-                found[str(path.relative_to(folder) if inside else path)] = _content(path)
-    return found
+                contents[str(path.relative_to(folder) if inside else path)] = _content(path)
+    return contents
 
 
 def _content(path: Path) -> bytes:
-    found = path.read_bytes()
-    if not found.startswith(b"SQLite format 3"):
-        return found
+    content = path.read_bytes()
+    if not content.startswith(b"SQLite format 3"):
+        return content
     with contextlib.closing(sqlite3.connect(path)) as database:  # the file counts its changes
         return "\n".join(database.iterdump()).encode()
 
@@ -225,12 +226,12 @@ _PARTS = {
 }
 
 
-def difference(one: RunOutcome, other: RunOutcome) -> tuple[str, str] | None:
+def difference(base: RunOutcome, other: RunOutcome) -> tuple[str, str] | None:
     """Return where two outcomes differ first: in which part, and in words; `None`: nowhere."""
     for part, words in _PARTS.items():
-        found = next(_differences(getattr(one, part), getattr(other, part), "", {}), None)
-        if found is not None:
-            path, first, second = found
+        place = next(_differences(getattr(base, part), getattr(other, part), "", {}), None)
+        if place is not None:
+            path, first, second = place
             where = f", at {path.strip()}" if path else ""
             return part, f"{words} is not the same{where}: {beside(_show(first), _show(second))}"
     return None
@@ -258,55 +259,55 @@ _Found = Iterator[tuple[str, object, object]]
 _Seen = dict[tuple[int, int], object]
 
 
-def _differences(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
+def _differences(base: Any, other: Any, path: str, seen: _Seen) -> _Found:
     """Say where two values differ, with both of them there.
 
     `seen` holds objects that are compared already, or being compared: these may hold each other.
     """
-    if not _have_one_type(one, other):
-        yield path, one, other
-    elif isinstance(one, np.ndarray):
-        yield from _of_array(one, other, path, seen)
-    elif isinstance(one, float):
-        if not (one == other and math.copysign(1, one) == math.copysign(1, other)) and not (
-            math.isnan(one) and math.isnan(other)
+    if not _have_one_type(base, other):
+        yield path, base, other
+    elif isinstance(base, np.ndarray):
+        yield from _of_array(base, other, path, seen)
+    elif isinstance(base, float):
+        if not (base == other and math.copysign(1, base) == math.copysign(1, other)) and not (
+            math.isnan(base) and math.isnan(other)
         ):
-            yield path, one, other
-    elif isinstance(one, Mapping | list | tuple) or _held(one) is not None:
-        if (id(one), id(other)) not in seen:
-            seen[id(one), id(other)] = one, other  # ids of what ends are given out again
-            yield from _of_parts(one, other, path, seen)
-    elif not _equal(one, other):
-        yield path, one, other
+            yield path, base, other
+    elif isinstance(base, Mapping | list | tuple) or _held(base) is not None:
+        if (id(base), id(other)) not in seen:
+            seen[id(base), id(other)] = base, other  # ids of what ends are given out again
+            yield from _of_parts(base, other, path, seen)
+    elif not _equal(base, other):
+        yield path, base, other
 
 
-def _have_one_type(one: object, other: object) -> bool:
+def _have_one_type(base: object, other: object) -> bool:
     """Whether types are the same, or made anew by each run."""
-    kinds = type(one), type(other)
+    kinds = type(base), type(other)
     return kinds[0] is kinds[1] or (
         len({(kind.__module__, kind.__qualname__) for kind in kinds}) == 1
         and "<locals>" in kinds[0].__qualname__
     )
 
 
-def _of_parts(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
-    if isinstance(one, list | tuple):
-        if len(one) != len(other):
-            pairs = list(zip_longest(one, other, fillvalue=_Nothing()))
+def _of_parts(base: Any, other: Any, path: str, seen: _Seen) -> _Found:
+    if isinstance(base, list | tuple):
+        if len(base) != len(other):
+            pairs = list(zip_longest(base, other, fillvalue=_Nothing()))
             at = next(at for at, pair in enumerate(pairs) if not _same(*pair))
             yield f"{path}[{at}]", *pairs[at]
         else:
-            for at, (a, b) in enumerate(zip(one, other, strict=True)):
-                yield from _differences(a, b, f"{path}[{at}]" if len(one) > 1 else path, seen)
+            for at, (a, b) in enumerate(zip(base, other, strict=True)):
+                yield from _differences(a, b, f"{path}[{at}]" if len(base) > 1 else path, seen)
         return
-    first: Mapping[Any, Any] = one if isinstance(one, Mapping) else _held(one) or {}
-    second: Mapping[Any, Any] = other if isinstance(one, Mapping) else _held(other) or {}
-    if isinstance(one, Mapping) and list(first) != list(second):
+    first: Mapping[Any, Any] = base if isinstance(base, Mapping) else _held(base) or {}
+    second: Mapping[Any, Any] = other if isinstance(base, Mapping) else _held(other) or {}
+    if isinstance(base, Mapping) and list(first) != list(second):
         yield f"{path}keys", list(first), list(second)
         return
     for name in {**first, **second}:
         a, b = first.get(name, _Nothing()), second.get(name, _Nothing())
-        place = f"[{name!r:.120}]" if isinstance(one, Mapping) else f".{name}"
+        place = f"[{name!r:.120}]" if isinstance(base, Mapping) else f".{name}"
         yield from _differences(a, b, f"{path}{place}", seen)
 
 
@@ -365,10 +366,10 @@ def _of_object(value: Any) -> dict[str, Any]:
     if isinstance(value, Ledger):  # entries of ledgers are compared by themselves
         return {"budget": value.budget}
     if type(value).__module__.startswith("matplotlib.") and hasattr(value, "findobj"):
-        return {"drawn": [_drawn(one) for one in value.findobj()]}
+        return {"drawn": [_drawn(artist) for artist in value.findobj()]}
     slots = [name for kind in type(value).__mro__ for name in vars(kind).get("__slots__", ())]
-    own: dict[str, Any] = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return own | getattr(value, "__dict__", {})
+    held: dict[str, Any] = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return held | getattr(value, "__dict__", {})
 
 
 def _in_cell(cell: CellType) -> object:
@@ -390,25 +391,26 @@ def _drawn(artist: Any) -> list[Any]:
     return [type(artist).__qualname__, *shown]
 
 
-def _same(one: Any, other: Any) -> bool:
-    return next(_differences(one, other, "", {}), None) is None
+def _same(base: Any, other: Any) -> bool:
+    return next(_differences(base, other, "", {}), None) is None
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if one is other:
+def _equal(base: Any, other: Any) -> bool:
+    if base is other:
         return True
     try:
-        return bool(one == other) or bool(pd.isna(one) and pd.isna(other))
+        return bool(base == other) or bool(pd.isna(base) and pd.isna(other))
     except Exception:  # of a class that cannot be compared
-        return _show(one) == _show(other)
+        return _show(base) == _show(other)
 
 
-def _of_array(one: np.ndarray, other: np.ndarray, path: str, seen: _Seen) -> _Found:
-    if one.dtype != other.dtype or one.shape != other.shape:
-        yield path, f"{one.dtype} {one.shape}", f"{other.dtype} {other.shape}"
-    elif one.dtype.kind == "O":
-        yield from _differences(one.ravel().tolist(), other.ravel().tolist(), path, seen)
-    elif one.tobytes() != other.tobytes():
-        bits = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (one, other))
+def _of_array(base: np.ndarray, other: np.ndarray, path: str, seen: _Seen) -> _Found:
+    if base.dtype != other.dtype or base.shape != other.shape:
+        yield path, f"{base.dtype} {base.shape}", f"{other.dtype} {other.shape}"
+    elif base.dtype.kind == "O":
+        yield from _differences(base.ravel().tolist(), other.ravel().tolist(), path, seen)
+    elif base.tobytes() != other.tobytes():
+        arrays = map(np.ascontiguousarray, (base, other))
+        bits = (array.view(f"V{array.dtype.itemsize}") for array in arrays)
         first = next(i for i, (a, b) in enumerate(zip(*map(np.ravel, bits), strict=True)) if a != b)
-        yield f"{path}[{first}]", one.ravel()[first], other.ravel()[first]
+        yield f"{path}[{first}]", base.ravel()[first], other.ravel()[first]

@@ -115,32 +115,32 @@ class _Check:
     def compare(self, name: str, frame: pd.DataFrame) -> None:
         """Compare facts, totals and labels of a frame; for some kinds, of its neighbors, too."""
         self._name = name
-        made = self.frames(frame)
-        if made is None:
+        held = self.frames(frame)
+        if held is None:
             if name in _ALWAYS:
                 self._note("such a frame must be held, `frames` returned None")
             return
         with contextlib.suppress(_Failure):
-            self._compare_facts(frame, made)
-            self._compare_totals(frame, made, "")
-            self._compare_labels(frame, made)
+            self._compare_facts(frame, held)
+            self._compare_totals(frame, held, "")
+            self._compare_labels(frame, held)
             if name in _ALWAYS:
-                self._compare_neighbors(frame, made)
+                self._compare_neighbors(frame, held)
 
     def compare_choices(self) -> None:
         """Look at which rows of units are kept, where they have one in each of some groups."""
         self._name = "choices"
         rows = np.arange(_MANY * _GROUPS)
-        made = self.frames(pd.DataFrame({"g": rows // _MANY, "unit": rows % _MANY}))
+        held = self.frames(pd.DataFrame({"g": rows // _MANY, "unit": rows % _MANY}))
         cells = Cells((KeyAxis("g", pd.RangeIndex(_GROUPS)),))
         with contextlib.suppress(_Failure):
             for caps in (Caps(rows=1), Caps(groups=1)):
                 task = Task(cells, (Term("rows"),), unit=("unit",), caps=caps)
-                first, same = self._ask("totals", made, [task, task], SYSTEM)
-                again, _ = self._ask("totals", made, [task, task], SYSTEM)
+                first, same = self._ask("totals", held, [task, task], SYSTEM)
+                again, _ = self._ask("totals", held, [task, task], SYSTEM)
                 self._judge(caps.words[2:], first, same, again)
             labels = LabelTask((LabelAxis("g", "int64"),), 2, None, ("unit",))
-            counted = self._ask("labels", made, labels, SYSTEM).units.sum()
+            counted = self._ask("labels", held, labels, SYSTEM).units.sum()
             if counted != 2 * _MANY:
                 self._note(
                     f"labels: {_MANY} units have counted for {counted} labels, each may for 2"
@@ -185,26 +185,26 @@ class _Check:
                 for verb in filter(seen.get, seen):
                     self._note(f"{method} {verb}: it may show private values")
 
-    def _compare_origin(self, made: Frame) -> None:
+    def _compare_origin(self, held: Frame) -> None:
         """Check that frames that are made of a declared one are told from others."""
-        if self.derived is not None and not self._ask("is_derived", self.derived(made)):
+        if self.derived is not None and not self._ask("is_derived", self.derived(held)):
             self._note("is_derived must be True of a frame that is made of a marked one")
 
-    def _compare_facts(self, frame: pd.DataFrame, made: Frame) -> None:
+    def _compare_facts(self, frame: pd.DataFrame, held: Frame) -> None:
         """Compare what is public."""
-        if not self._ask("handles", made) or self._ask("handles", object()):
+        if not self._ask("handles", held) or self._ask("handles", object()):
             self._note("handles must be True of its frames, and False of an object")
-        if not hasattr(made, "__dict__") or ref(made)() is not made:
+        if not hasattr(held, "__dict__") or ref(held)() is not held:
             self._note("frames must keep attributes and weak references: a declaration is one")
-        columns = self._ask("columns", made)
+        columns = self._ask("columns", held)
         if columns != list(frame):
             self._note(f"columns are {columns}, not {list(frame)}")
-        if not isinstance(self._ask("attrs", made), Mapping):
+        if not isinstance(self._ask("attrs", held), Mapping):
             self._note("attrs must be a mapping")
-        self._ask("mark", made)
-        self._compare_origin(made)
-        self._ask("check", made, list(frame))
-        types = self._types(made)
+        self._ask("mark", held)
+        self._compare_origin(held)
+        self._ask("check", held, list(frame))
+        types = self._types(held)
         for label in frame:
             kind = kind_of_type(types.get(label) or "")
             kinds = {kind_of_value(value) for value in frame[label].dropna().tolist()}
@@ -212,19 +212,19 @@ class _Check:
                 wrong = "keys that cells equal would be refused"
                 self._note(f"the manifest says that {label!r} holds {kind}: {wrong}")
         absent = Task(Cells((KeyAxis("absent", pd.RangeIndex(2)),)), (Term("rows"),))
-        for method, *asked in (("check", ["absent"]), ("totals", [absent], SYSTEM)):
+        for method, *arguments in (("check", ["absent"]), ("totals", [absent], SYSTEM)):
             with contextlib.suppress(QueryError, _Failure):
-                self._ask(str(method), made, *asked, refusals=(QueryError,))
+                self._ask(str(method), held, *arguments, refusals=(QueryError,))
                 self._note(f"{method} of an unknown column must raise UnknownColumnError")
 
-    def _types(self, made: Frame | None) -> Mapping[Hashable, str | None]:
+    def _types(self, held: Frame | None) -> Mapping[Hashable, str | None]:
         """Return the types that are public."""
-        types: Mapping[Hashable, str | None] = self._ask("manifest", made).types
+        types: Mapping[Hashable, str | None] = self._ask("manifest", held).types
         return types
 
-    def _compare_neighbors(self, frame: pd.DataFrame, made: Frame) -> None:
+    def _compare_neighbors(self, frame: pd.DataFrame, held: Frame) -> None:
         """Compare totals of neighbors in both relations, and of no rows."""
-        types = self._types(made)
+        types = self._types(held)
         for unit in range(_ALONE):
             others = self._types(self.frames(frame[frame["unit"] == unit].reset_index(drop=True)))
             for label, kind in types.items():
@@ -233,25 +233,26 @@ class _Check:
         for words, part in _neighbors(frame):
             self._compare_totals(part, self.frames(part), f" {words}")
 
-    def _compare_totals(self, frame: pd.DataFrame, made: Frame, words: str) -> None:
+    def _compare_totals(self, frame: pd.DataFrame, held: Frame, words: str) -> None:
         tasks = _tasks(frame)
-        found = self._ask("totals", made, list(tasks.values()), SYSTEM)
+        answers = self._ask("totals", held, list(tasks.values()), SYSTEM)
         expected = totals_of([frame], list(tasks.values()), SYSTEM, 1)
-        if len(found) != len(expected):
-            self._note(f"{len(found)} totals of {len(expected)} tasks{words}")
+        if len(answers) != len(expected):
+            self._note(f"{len(answers)} totals of {len(expected)} tasks{words}")
             return
-        for name, one, two in zip(tasks, found, expected, strict=True):
-            if not isinstance(one, np.ndarray) or one.dtype != np.int64 or one.shape != two.shape:
+        for name, answer, totals in zip(tasks, answers, expected, strict=True):
+            counts = isinstance(answer, np.ndarray) and answer.dtype == np.int64
+            if not counts or answer.shape != totals.shape:
                 self._note(f"{name}: totals must be int64 of shape (terms, cells){words}")
-            elif not np.array_equal(one, two):
-                term, cell = np.argwhere(one != two)[0].tolist()
-                pair = f"{one[term, cell]}, not {two[term, cell]}"
+            elif not np.array_equal(answer, totals):
+                term, cell = np.argwhere(answer != totals)[0].tolist()
+                pair = f"{answer[term, cell]}, not {totals[term, cell]}"
                 self._note(f"{name}: term {term} of cell {cell} is {pair}{words}")
 
-    def _compare_labels(self, frame: pd.DataFrame, made: Frame) -> None:
+    def _compare_labels(self, frame: pd.DataFrame, held: Frame) -> None:
         for name, task in _label_tasks(len(frame)).items():
             expected = label_counts([frame], [task], SYSTEM, 1)[0]
-            if _as_dict(self._ask("labels", made, task, SYSTEM)) != _as_dict(expected):
+            if _as_dict(self._ask("labels", held, task, SYSTEM)) != _as_dict(expected):
                 self._note(f"labels, {name}: counts differ")
 
     def _judge(self, caps: str, first: np.ndarray, same: np.ndarray, again: np.ndarray) -> None:
@@ -285,7 +286,7 @@ def _as_dict(counts: LabelCounts) -> dict[tuple[Any, ...], int]:
 def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
     """Ask for everything that tasks can ask for, where any choice of rows has the same totals."""
     keys = KeyAxis("k", pd.Index(_KEYS, dtype=object).drop_duplicates())
-    own = KeyAxis("unit", pd.RangeIndex(4))
+    units = KeyAxis("unit", pd.RangeIndex(4))
     zone = getattr(frame["x"].dtype, "kind", "f") == "m"
     edges = [pd.Timedelta(0), pd.Timedelta("1h"), pd.Timedelta("9h")] if zone else [-1, 0.5, 3]
     bins = BinAxis("x", check_bins("x", edges))
@@ -304,16 +305,16 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
     tasks = {
         "rows": Task(Cells(), sums),
         "keys": Task(Cells((keys,)), sums),
-        "bins": Task(Cells((bins, own)), (Term("rows"),)),
+        "bins": Task(Cells((bins, units)), (Term("rows"),)),
         "rest": Task(Cells((replace(keys, rest=True), replace(bins, clipped=True))), sums[:3]),
         "hidden": Task(Cells((replace(keys, hidden=True), replace(bins, hidden=True))), sums[:1]),
-        "chosen": Task(Cells((keys, own), chosen=np.array([7, 2, 5])), sums[:1]),
-        "margins": Task(Cells((keys, own, bins), margins=((0, 1), (2,), ())), sums[:1]),
-        "where": Task(Cells((own,)), (*sums, Term("rows", where=other)), where),
+        "chosen": Task(Cells((keys, units), chosen=np.array([7, 2, 5])), sums[:1]),
+        "margins": Task(Cells((keys, units, bins), margins=((0, 1), (2,), ())), sums[:1]),
+        "where": Task(Cells((units,)), (*sums, Term("rows", where=other)), where),
         "filled": Task(Cells((keys,)), (Term("valid", "x", filled), Term("sum", "x", filled))),
         "dropped": Task(Cells((keys,)), sums[:1], valued=(("x", replace(grid, drop=True)),)),
         "truths": Task(Cells(), few, valued=(("n", Grid(0, 0, 4)),)),
-        "part": Task(Cells((own,)), sums[:1], Condition.of_part("k", "1", 1.0)),
+        "part": Task(Cells((units,)), sums[:1], Condition.of_part("k", "1", 1.0)),
     }
     alike: dict[str, Caps] = {
         "max_rows=2": Caps(rows=2),
@@ -332,12 +333,12 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
     of_unit = (*sums, Term("units"))
     for words, caps in alike.items():
         tasks[words] = Task(Cells((keys,)), of_unit, unit=("unit",), caps=caps)
-        tasks[f"{words}, where"] = Task(Cells((own,)), of_unit, where, ("unit",), caps)
+        tasks[f"{words}, where"] = Task(Cells((units,)), of_unit, where, ("unit",), caps)
         tasks[f"{words}, filled"] = replace(tasks["filled"], unit=("unit",), caps=caps)
         tasks[f"{words}, margins"] = replace(tasks["margins"], unit=("unit",), caps=caps)
         tasks[f"{words}, weighted"] = replace(tasks["weighted"], unit=("unit",), caps=caps)
     most = Caps(rows=_ROWS * _TIMES)
-    tasks["pairs"] = Task(Cells((own,)), of_unit, unit=("unit", "o"), caps=Caps(rows=2))
+    tasks["pairs"] = Task(Cells((units,)), of_unit, unit=("unit", "o"), caps=Caps(rows=2))
     # a unit is counted with one of its rows, and it is open in which cell
     tasks["odd units"] = Task(Cells(), of_unit, unit=("o",), caps=most)
     tasks["odd units by keys"] = replace(tasks["keys"], unit=("o",), caps=most)
@@ -353,15 +354,15 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
 def _label_tasks(rows: int) -> dict[str, LabelTask]:
     """Ask for labels of every kind, all that a unit has."""
     kinds: tuple[LabelKind, ...] = ("string", "int64", "bool", "date", "datetime")
-    found: dict[str, LabelTask] = {
+    tasks: dict[str, LabelTask] = {
         kind: LabelTask((LabelAxis("k", kind),), 9, None, ("unit",)) for kind in kinds
     }
     axes = (LabelAxis("k", "string"), LabelAxis("n", "int64"))
-    found["of two"] = LabelTask(axes, rows, Condition.parse("n > 0"), ("o",))
-    found["of rows"] = LabelTask((LabelAxis("n", "int64"),), 1)
-    known = np.array(["A"], object), np.array([1])
-    found["by weights"] = LabelTask(axes, rows, None, ("o",), tuple(range(rows, 0, -1)), known)
-    return found
+    tasks["of two"] = LabelTask(axes, rows, Condition.parse("n > 0"), ("o",))
+    tasks["of rows"] = LabelTask((LabelAxis("n", "int64"),), 1)
+    earlier = np.array(["A"], object), np.array([1])
+    tasks["by weights"] = LabelTask(axes, rows, None, ("o",), tuple(range(rows, 0, -1)), earlier)
+    return tasks
 
 
 def _odd_frames() -> dict[str, pd.DataFrame]:
@@ -387,7 +388,7 @@ def _odd_frames() -> dict[str, pd.DataFrame]:
         2.5,
     ]
     odd += [*times, *lengths, datetime.date(2024, 2, 1), b"A", pd.NA, [1]]
-    made: dict[str, tuple[Any, ...]] = {
+    columns: dict[str, tuple[Any, ...]] = {
         "numbers": (number, "int64", real, "float64", real, "float64"),
         "texts": ([*text, None], "string", [*real[:8], 0.1], "float32", [*text, None], "string"),
         "empty texts": (empty, "string", real, "float64", empty, "string"),
@@ -407,7 +408,7 @@ def _odd_frames() -> dict[str, pd.DataFrame]:
         "holes": (number[:3], "int64", [0.5, None, 2.5, 1.0], "float64", [1, None], "float64"),
     }
     frames = {}
-    for name, (keys, of_keys, values, of_values, units, of_units) in made.items():
+    for name, (keys, of_keys, values, of_values, units, of_units) in columns.items():
         places = np.arange(_ROWS)
         frame = pd.DataFrame(
             {

@@ -59,8 +59,8 @@ class Splitter:
     ) -> None:
         self.frame = frame
         self.unit = unit_columns(unit)
-        facts = [one.columns.items() for one in declarations]
-        self.keyed = {label for each in facts for label, c in each if c.keys is not None}
+        facts = [declaration.columns.items() for declaration in declarations]
+        self.keyed = {label for columns in facts for label, c in columns if c.keys is not None}
         if len(self.unit) > 1:
             self.codes, self.ids = _combinations(frame[self.unit])
         elif self.unit:
@@ -71,10 +71,10 @@ class Splitter:
     def of_frame(self, most: int, seed: int) -> Iterator[TriedUnit]:
         """Give some units of the frame: those that stand out first, then random ones."""
         for code in self._choose(most, seed):
-            own = self.codes == code
+            inside = self.codes == code
             unit = self._id(code)
             name = f"{self._word} {unit!r:.60}"
-            yield TriedUnit(name, unit, None, self.frame[~own], self.frame[own])
+            yield TriedUnit(name, unit, None, self.frame[~inside], self.frame[inside])
 
     @property
     def _word(self) -> str:
@@ -92,10 +92,10 @@ class Splitter:
         ends = [codes[0], codes[-1], int(sizes.argmax()), int(sizes.argmin())]
         columns = range(self.frame.shape[1])
         odd = [self.codes[row] for at in columns for row in _outliers(self.frame.iloc[:, at])]
-        rest = np.random.default_rng(seed).permutation(len(sizes))  # no noise: a choice of units
+        others = np.random.default_rng(seed).permutation(len(sizes))  # no noise: a choice of units
         first = list(dict.fromkeys(int(code) for code in [*ends, *odd] if code >= 0))
         first = first[: max(most * 2 // 3, 1)]
-        return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
+        return list(dict.fromkeys([*first, *others.tolist()]))[:most]
 
     def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
         """Make units with rows in all groups: more rows than caps allow, and no more."""
@@ -114,16 +114,16 @@ class Splitter:
         if not len(templates):
             return
         rng = np.random.default_rng(seed)  # no noise: made-up rows
-        own, keys, cells = self._groups(declarations)
-        for label in [*dict.fromkeys([*own, *self.frame.columns])][:_MOST_ODD]:
+        declared, keys, cells = self._groups(declarations)
+        for label in [*dict.fromkeys([*declared, *self.frame.columns])][:_MOST_ODD]:
             column = self.frame[label]
             if label in self.unit or column.ndim != 1:
                 continue
             odd = _odd_cells(column)
             rows = templates.iloc[rng.integers(len(templates), size=len(odd))].copy()
             for at, key in enumerate(keys):
-                known = [cells[row % len(cells)][at] for row in range(len(odd))]
-                _write_cells(rows, key, known)
+                values = [cells[row % len(cells)][at] for row in range(len(odd))]
+                _write_cells(rows, key, values)
             _write_cells(rows, label, odd)
             yield from self._add_rows(rows, f"odd cells in {label!r:.60}", 1)
 
@@ -140,8 +140,8 @@ class Splitter:
                 return
             self._write_unit(rows, unit)
         rows.index = _new_index(self.frame.index, len(rows))
-        whole = pd.concat([self.frame, rows])
-        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows, capped)
+        extended = pd.concat([self.frame, rows])
+        yield TriedUnit(f"a made-up {word} of {words}", unit, extended, None, rows, capped)
 
     def _new_unit(self, end: int) -> Any:
         """Return a unit that no row has: new in one column, that of no groups if there is one."""
@@ -150,8 +150,8 @@ class Splitter:
         for label in sorted(self.unit, key=self.keyed.__contains__) if len(self.ids) else ():
             new = _new_ids(self.frame[label])[end]
             if new is not None:
-                known = zip(self.unit, self._id(0 if end == 0 else len(self.ids) - 1), strict=True)
-                return tuple(new if each == label else cell for each, cell in known)
+                pairs = zip(self.unit, self._id(0 if end == 0 else len(self.ids) - 1), strict=True)
+                return tuple(new if column == label else cell for column, cell in pairs)
         return None
 
     def _write_unit(self, rows: pd.DataFrame, unit: Any) -> None:
@@ -166,14 +166,14 @@ class Splitter:
         self, declarations: Sequence[Declaration], rng: np.random.Generator, end: int
     ) -> pd.DataFrame:
         """Make rows in all groups, more than caps allow, with values at the ends of bounds."""
-        own, keys, cells = self._groups(declarations)
-        most = max((one.caps.rows or 0 for one in declarations), default=0) // len(cells)
-        each = max((one.caps.rows_per_group or 0 for one in declarations), default=0)
-        times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
+        declared, keys, cells = self._groups(declarations)
+        most = max((facts_of.caps.rows or 0 for facts_of in declarations), default=0) // len(cells)
+        in_group = max((facts_of.caps.rows_per_group or 0 for facts_of in declarations), default=0)
+        times = min(max(most, in_group, 1) + 1, max(_MOST_ROWS // len(cells), 1))
         rows = self._templates(rng, len(cells) * times)
         for at, label in enumerate(keys):
             _write_cells(rows, label, [cell[at] for cell in cells] * times)
-        for label, facts in own.items():
+        for label, facts in declared.items():
             bounds = facts.bounds
             if bounds is not None:
                 _write_cells(rows, label, [bounds[end]] * len(rows))
@@ -183,11 +183,13 @@ class Splitter:
         self, declarations: Sequence[Declaration]
     ) -> tuple[dict[Hashable, Column], list[Hashable], list[tuple[Any, ...]]]:
         """Return columns of which something is declared, those with keys, and their groups."""
-        facts = {label: c for one in declarations for label, c in one.columns.items()}
-        there = set(self.frame.columns).difference(self.unit)
-        own: dict[Hashable, Column] = {label: c for label, c in facts.items() if label in there}
-        listed = {label: list(c.keys) for label, c in own.items() if c.keys is not None}
-        return own, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
+        facts: dict[Hashable, Column] = {}
+        for declaration in declarations:
+            facts |= declaration.columns
+        labels = set(self.frame.columns).difference(self.unit)
+        declared: dict[Hashable, Column] = {k: c for k, c in facts.items() if k in labels}
+        listed = {label: list(c.keys) for label, c in declared.items() if c.keys is not None}
+        return declared, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
 
     def replacing(self, most: int, seed: int) -> Iterator[tuple[TriedUnit, pd.DataFrame]]:
         """Give units and frames for neighbors in which one is replaced, see `of_frame`.
@@ -200,12 +202,12 @@ class Splitter:
             return
         model, *others = [codes[-1], *codes[:-1]]
         counts = np.bincount(self.codes[self.codes >= 0])
-        every = self._as_model(model, range(len(counts)))
+        all_replaced = self._as_model(model, range(len(counts)))
         for code in others:
-            whole = self._replace_unit(code, model)
+            replaced = self._replace_unit(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
             name = f"{self._word} {self._id(code)!r:.60}"
-            yield TriedUnit(name, self._id(code), None, whole, alone), every
+            yield TriedUnit(name, self._id(code), None, replaced, alone), all_replaced
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame[self.codes == model].copy()
@@ -237,25 +239,25 @@ def unit_columns(unit: Hashable | list[Hashable] | None) -> list[Hashable]:
 def _combinations(columns: pd.DataFrame) -> tuple[np.ndarray, pd.Index]:
     """Factorize the combinations of some columns; -1 stands where a cell is missing."""
     parts = np.array([pd.factorize(columns.iloc[:, at])[0] for at in range(columns.shape[1])])
-    known = np.flatnonzero((parts >= 0).all(axis=0))
+    complete = np.flatnonzero((parts >= 0).all(axis=0))
     codes = np.full(len(columns), -1)
-    codes[known], _ = pd.factorize(pd.MultiIndex.from_arrays([*parts[:, known]]))
-    _, first = np.unique(codes[known], return_index=True)
-    rows = columns.iloc[known[first]].itertuples(index=False, name=None)
+    codes[complete], _ = pd.factorize(pd.MultiIndex.from_arrays([*parts[:, complete]]))
+    _, first = np.unique(codes[complete], return_index=True)
+    rows = columns.iloc[complete[first]].itertuples(index=False, name=None)
     return codes, pd.Index([*rows], dtype=object, tupleize_cols=False)
 
 
 def _least_cap(declarations: Sequence[Declaration]) -> int | None:
     """Return how many rows exceed no cap, whatever is asked."""
-    caps = (one.caps for one in declarations)
-    every = (most for cap in caps for most in (cap.rows, cap.groups, cap.rows_per_group))
-    return min((most for most in every if most is not None), default=None)
+    caps = (declaration.caps for declaration in declarations)
+    numbers = (most for cap in caps for most in (cap.rows, cap.groups, cap.rows_per_group))
+    return min((most for most in numbers if most is not None), default=None)
 
 
-def _renumber(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+def _renumber(rows: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     if isinstance(frame.index, pd.RangeIndex):
-        made.index = pd.RangeIndex(len(made))
-    return made
+        rows.index = pd.RangeIndex(len(rows))
+    return rows
 
 
 def _outliers(column: pd.Series) -> list[int]:
@@ -263,10 +265,11 @@ def _outliers(column: pd.Series) -> list[int]:
     try:
         if column.dtype.kind in "iufmM":
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
-            known = np.flatnonzero(~np.isnan(numbers))
-            if not len(known):
+            present = np.flatnonzero(~np.isnan(numbers))
+            if not len(present):
                 return []
-            return [int(known[numbers[known].argmin()]), int(known[numbers[known].argmax()])]
+            values = numbers[present]
+            return [int(present[values.argmin()]), int(present[values.argmax()])]
         codes, uniques = pd.factorize(column)
         counts = np.bincount(codes[codes >= 0], minlength=1)
         return [int(np.flatnonzero(codes == counts.argmin())[0])] if len(uniques) else []
@@ -284,9 +287,9 @@ def _write_cells(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> 
 
 def _odd_cells(column: pd.Series) -> list[Any]:
     """Return odd values, a missing one first: under a cap of one row, the first one stays."""
-    kind, given = column.dtype.kind, column.iloc[0]
+    kind, first = column.dtype.kind, column.iloc[0]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return [None, given, given, given]
+        return [None, first, first, first]
     if kind == "f":
         return [np.nan, np.inf, -np.inf, 1e300]
     if kind in "iu":
@@ -294,10 +297,10 @@ def _odd_cells(column: pd.Series) -> list[Any]:
         return [*_missing_if_held(column), ends.min, ends.max, 0, 1]
     if kind in "mM":
         far = (pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"))
-        return [pd.NaT, *(far if kind == "M" else map(pd.Timedelta, (-9e18, 9e18))), given]
+        return [pd.NaT, *(far if kind == "M" else map(pd.Timedelta, (-9e18, 9e18))), first]
     if kind == "b":
         return [*_missing_if_held(column), True, False, True, False]
-    return [None, "", "?", given]
+    return [None, "", "?", first]
 
 
 def _missing_if_held(column: pd.Series) -> list[Any]:
@@ -306,11 +309,11 @@ def _missing_if_held(column: pd.Series) -> list[Any]:
 
 def _new_ids(column: pd.Series) -> tuple[Any, Any]:
     """Return identifiers that no row has, before and behind all others; `None` where none fits."""
-    kind, known = column.dtype.kind, column.dropna()
-    if not len(known) or isinstance(column.dtype, pd.CategoricalDtype):
+    kind, present = column.dtype.kind, column.dropna()
+    if not len(present) or isinstance(column.dtype, pd.CategoricalDtype):
         return None, None
     try:
-        low, high = known.min(), known.max()
+        low, high = present.min(), present.max()
     except TypeError:
         return None, None
     if kind in "iu":

@@ -85,7 +85,7 @@ class Draw:
             if isinstance(self._exact, LabelCounts):
                 return _by_label(self._exact)
             rounds = enumerate(self._exact, 1)
-            return {(at, *key): n for at, one in rounds for key, n in _by_label(one).items()}
+            return {(at, *key): n for at, counts in rounds for key, n in _by_label(counts).items()}
         return self._exact
 
     @property
@@ -116,8 +116,8 @@ class Draw:
             plan = cast(PlannedTables, self._operation).plan
             triples = zip(plan.designs.values(), self._exact, other._exact, strict=True)
             lost = PrivacyLoss()
-            for noisy, one, two in triples:
-                lost += noisy.law.charge(noisy.noise.cost(one, two))
+            for noisy, first, second in triples:
+                lost += noisy.law.charge(noisy.noise.cost(first, second))
             if self.charged.mu_squared and self.charged.epsilon:
                 mu_squared = lost.mu_squared / self.charged.mu_squared
                 return max(mu_squared, lost.epsilon / self.charged.epsilon)
@@ -133,25 +133,25 @@ class Draw:
     def _labels_cost(self, other: "Draw") -> Fraction:
         operation = cast(Labels, self._operation)
         threshold = operation.threshold
-        one, two = self.integers, other.integers
+        first, second = self.integers, other.integers
         if not operation.wanted.counts:
-            return _rounds_cost(threshold, one, two)
+            return _rounds_cost(threshold, first, second)
         (unit,) = threshold.weights
-        for own, beside in ((one, two), (two, one)):
-            alone = own.keys() - beside.keys()
-            if len(alone) > threshold.labels or any(own[label] != unit for label in alone):
+        for units, beside in ((first, second), (second, first)):
+            alone = units.keys() - beside.keys()
+            if len(alone) > threshold.labels or any(units[label] != unit for label in alone):
                 return NEVER
-        steps = (abs(one.get(x, 0) - two.get(x, 0)) for x in one.keys() | two.keys())
+        steps = (abs(first.get(x, 0) - second.get(x, 0)) for x in first.keys() | second.keys())
         scale, norm = Fraction(threshold.scale), threshold.law.norm
         return sum(((step / scale) ** norm for step in steps), Fraction(0))
 
     def _selection_cost(self, other: "Draw") -> Fraction:
         plan = cast(SelectedQuantiles, self._operation)
-        own = np.flatnonzero((self._exact != other._exact).any(axis=1))
-        if not len(own):
+        rows_moved = np.flatnonzero((self._exact != other._exact).any(axis=1))
+        if not len(rows_moved):
             return Fraction(0)
-        before = [deal_rows(one._exact[own], plan.bins.parts) for one in (self, other)]
-        chosen = self._published[own]
+        before = [deal_rows(draw._exact[rows_moved], plan.bins.parts) for draw in (self, other)]
+        chosen = self._published[rows_moved]
         pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
         return sum(
             (
@@ -175,7 +175,7 @@ class Draw:
         blocks = [draw.integers for _, draw in terms]
         if first.kind == "selection":
             blocks = [(block,) for block in blocks]
-        found = []
+        places = []
         for at, several in enumerate(zip(*blocks, strict=True)):
             signs = [sign for sign, _ in terms]
             left = sum(
@@ -184,47 +184,48 @@ class Draw:
             )
             off = np.flatnonzero(left)
             if len(off):
-                found.append(f"block {at}, at {len(off)} of {left.size} places")
-        return found
+                places.append(f"block {at}, at {len(off)} of {left.size} places")
+        return places
 
 
-def _by_label(found: LabelCounts) -> dict[tuple[Any, ...], int]:
+def _by_label(counts: LabelCounts) -> dict[tuple[Any, ...], int]:
     """Return numbers by labels."""
-    columns = [column.tolist() for column in found.labels]
-    return dict(zip(zip(*columns, strict=True), found.units.tolist(), strict=True))
+    columns = [column.tolist() for column in counts.labels]
+    return dict(zip(zip(*columns, strict=True), counts.units.tolist(), strict=True))
 
 
 def _rounds_cost(
-    threshold: LabelThreshold, one: Mapping[Any, int], two: Mapping[Any, int]
+    threshold: LabelThreshold, base: Mapping[Any, int], changed: Mapping[Any, int]
 ) -> Fraction:
     """Add up what moved in the rounds of a set; labels of one unit alone have its weight."""
     cost = Fraction(0)
-    for at, own in enumerate(threshold.rounds, 1):
-        here, there = ({k: n for k, n in all_.items() if k[0] == at} for all_ in (one, two))
-        for first, second in ((here, there), (there, here)):
+    for at, part in enumerate(threshold.rounds, 1):
+        pair = [{k: n for k, n in run.items() if k[0] == at} for run in (base, changed)]
+        here, beyond = pair
+        for first, second in (pair, reversed(pair)):
             alone = first.keys() - second.keys()
-            known = {own.weights[m] for m in range(max(len(alone), 1) - 1, own.labels)}
+            usual = {part.weights[m] for m in range(max(len(alone), 1) - 1, part.labels)}
             weights = {first[label] for label in alone}
-            if len(alone) > own.labels or len(weights) > 1 or not weights <= known:
+            if len(alone) > part.labels or len(weights) > 1 or not weights <= usual:
                 return NEVER
-        moved = (abs(here.get(x, 0) - there.get(x, 0)) for x in here.keys() | there.keys())
-        cost += sum((own.law.loss(step, own.scale) for step in moved), Fraction(0))
+        moved = (abs(here.get(x, 0) - beyond.get(x, 0)) for x in here.keys() | beyond.keys())
+        cost += sum((part.law.loss(step, part.scale) for step in moved), Fraction(0))
     return cost
 
 
-def _range(step: Pick, picks: np.ndarray, one: np.ndarray, other: np.ndarray) -> int:
+def _range(step: Pick, picks: np.ndarray, base: np.ndarray, other: np.ndarray) -> int:
     """By how much the utilities of a selection change, the largest minus the least change."""
     low = 0 if step.low < 0 else int(picks[step.low])
-    high = len(one) - 1 if step.high == len(picks) else max(int(picks[step.high]), low + 1)
-    changes = _utilities(step, one[low : high + 1]) - _utilities(step, other[low : high + 1])
+    high = len(base) - 1 if step.high == len(picks) else max(int(picks[step.high]), low + 1)
+    changes = _utilities(step, base[low : high + 1]) - _utilities(step, other[low : high + 1])
     return int(changes.max() - changes.min())
 
 
 def _utilities(step: Pick, before: np.ndarray) -> np.ndarray:
     """`u_k = -max(b c_(k-1) - a N, a N - b c_k, 0)`, of the parts of a range."""
     rows = before - before[0]
-    wanted = step.a * rows[-1]
-    beyond, short = step.b * rows[:-1] - wanted, wanted - step.b * rows[1:]
+    sought = step.a * rows[-1]
+    beyond, short = step.b * rows[:-1] - sought, sought - step.b * rows[1:]
     utilities: np.ndarray = -np.maximum(np.maximum(beyond, short), 0)
     return utilities
 
@@ -241,10 +242,10 @@ def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
     if isinstance(operation, Labels):
         threshold = operation.threshold
         kind, law = "labels", threshold.law.name
-        scales: tuple[float, ...] = tuple(one.scale for one in threshold.rounds)
+        scales: tuple[float, ...] = tuple(part.scale for part in threshold.rounds)
         groups: tuple[tuple[int, ...], ...] = ()
         facts |= {
-            "threshold": ", ".join(str(one.least) for one in threshold.rounds),
+            "threshold": ", ".join(str(part.least) for part in threshold.rounds),
             "weights": f"{threshold.labels}: {threshold.weights}",
         }
         first = exact.first if isinstance(exact, Rounds) else exact
@@ -259,21 +260,20 @@ def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
     else:
         measured = list(cast(PlannedTables, operation).plan.designs.values())
         kind = "noise"
-        law = ", ".join(dict.fromkeys(one.law.name for one in measured))
-        scales = tuple(scale for one in measured for scale in one.scales)
-        groups = tuple(group for one in measured for group in one.shared)
+        law = ", ".join(dict.fromkeys(part.law.name for part in measured))
+        scales = tuple(scale for part in measured for scale in part.scales)
+        groups = tuple(group for part in measured for group in part.shared)
         facts |= {
             "blocks": str([[len(block) for block in blocks] for blocks in exact]),
             "types": str([[block.dtype.str for block in blocks] for blocks in exact]),
-            "deviations": str([[float(d).hex() for d in one.deviations] for one in measured]),
-            "profile": str([_profile(one) for one in measured]),
+            "deviations": str([[float(d).hex() for d in part.deviations] for part in measured]),
+            "profile": str([_profile(part) for part in measured]),
         }
         exact = [[block.copy() for block in blocks] for blocks in exact]
     facts |= {"law": law, "scales": str([float(s).hex() for s in scales]), "groups": str(groups)}
-    loss, own = operation.loss, entry.loss
     return Draw(
-        cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
-        facts, exact, operation,
+        cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups,
+        operation.loss, entry.loss, facts, exact, operation,
     )  # fmt: skip
 
 
@@ -290,7 +290,7 @@ def with_published(draw: Draw, noisy: Any) -> Draw:
     """Keep what was handed out, as a copy; of a set, also what its rounds measure then."""
     exact = draw._exact
     if isinstance(exact, Rounds):
-        exact = [copy_of(one) for one in exact.given(noisy, len(draw.scales))]
+        exact = [copy_of(counts) for counts in exact.given(noisy, len(draw.scales))]
     return replace(draw, _published=copy_of(noisy), _exact=exact)
 
 
@@ -308,7 +308,7 @@ def copy_of(noisy: Any) -> Any:
     if isinstance(noisy, LabelCounts):
         return LabelCounts(tuple(label.copy() for label in noisy.labels), noisy.units.copy())
     if isinstance(noisy, list):
-        return [copy_of(one) for one in noisy]
+        return [copy_of(part) for part in noisy]
     return noisy.copy()
 
 
@@ -331,8 +331,8 @@ class Run(TestBlock):
     def ledgers(self) -> list[Any]:
         """Return the entries of every ledger that was charged or opened."""
         charged = [draw._operation.declaration.ledger for draw in self._draws]
-        every = {id(one): one for one in [*charged, *self._ledgers.values()] if one is not None}
-        seen = {id(ledger._in_use()): ledger._in_use() for ledger in every.values()}
+        ledgers = [ledger for ledger in (*charged, *self._ledgers.values()) if ledger is not None]
+        seen = {id(ledger._in_use()): ledger._in_use() for ledger in ledgers}
         return [(ledger.budget, ledger.entries) for ledger in seen.values()]
 
     def replay(self) -> "Replay":
@@ -365,10 +365,10 @@ class Run(TestBlock):
         """Describe a draw, and compare it with what was charged for it."""
         draw = draw_of(operation, exact, entry)
         ledger, number = operation.declaration.ledger, len(self._draws)
-        if any(entry.release_id == one.release_id for one in self._draws):
+        if any(entry.release_id == earlier.release_id for earlier in self._draws):
             raise self._broken("noise was drawn twice for one charge", number)
         if ledger is not None:
-            charges = [one for one in ledger.entries if one.release_id == entry.release_id]
+            charges = [kept for kept in ledger.entries if kept.release_id == entry.release_id]
             if len(charges) != 1:
                 raise self._broken(f"it was charged {len(charges)} times", number)
             draw = replace(draw, charged=charges[0].loss)
@@ -414,18 +414,18 @@ class Replay(Run):
 
     def finish(self) -> None:
         """Refuse fewer releases, and a neighbor that moves more than was charged."""
-        made, before = len(self._draws), len(self._run.measured)
-        if made < before:
-            wrong = f"{before} releases were recorded, and {made} were made"
-            raise self._broken(wrong, made, INVARIANCE)
+        number, before = len(self._draws), len(self._run.measured)
+        if number < before:
+            wrong = f"{before} releases were recorded, and {number} were made"
+            raise self._broken(wrong, number, INVARIANCE)
         self.check_charges()
 
     def check_charges(self) -> None:
         """Compare what the neighbor moves with what was charged."""
-        for number, (one, other) in enumerate(zip(self._run.measured, self._draws, strict=False)):
-            cost = one.cost(other)
-            if cost > one.allowed:
-                raise self._broken(excess_words(one, float(cost)), number)
+        for number, (base, other) in enumerate(zip(self._run.measured, self._draws, strict=False)):
+            cost = base.cost(other)
+            if cost > base.allowed:
+                raise self._broken(excess_words(base, float(cost)), number)
 
 
 def excess_words(draw: Draw, cost: float) -> str:
@@ -437,9 +437,9 @@ def excess_words(draw: Draw, cost: float) -> str:
     return f"{draw.what!r} moves by {unit} = {shown}, and {float(draw.allowed):.6g} was charged"
 
 
-def _fact_words(name: str, one: Draw, other: Draw) -> str:
+def _fact_words(name: str, base: Draw, other: Draw) -> str:
     """Say that something public differs in two runs."""
-    pair = one, other
+    pair = base, other
     if name == "cost":
         words = [_loss_words(draw.charged) for draw in pair]
     elif name in ("scales", "deviations", "bins", "profile"):  # their texts are of bits
@@ -447,7 +447,7 @@ def _fact_words(name: str, one: Draw, other: Draw) -> str:
         name = "bounds or amounts, and with them scales"
     else:
         words = [draw.facts.get(name) or "none" for draw in pair]
-    return f"{name} of {one.what!r:.120} differ: {beside(*words)}"
+    return f"{name} of {base.what!r:.120} differ: {beside(*words)}"
 
 
 def _loss_words(loss: PrivacyLoss) -> str:
@@ -455,13 +455,13 @@ def _loss_words(loss: PrivacyLoss) -> str:
     return ", ".join(f"{name} {part:.6g}" for name, part in parts if part)
 
 
-def beside(one: str, other: str) -> str:
+def beside(base: str, other: str) -> str:
     """Show two texts, from where they differ if they are long."""
-    pairs = enumerate(zip_longest(one, other))
+    pairs = enumerate(zip_longest(base, other))
     start = max(next((at for at, (a, b) in pairs if a != b), 0) - _BEFORE, 0)
-    if max(len(one), len(other)) <= _SHOWN:
+    if max(len(base), len(other)) <= _SHOWN:
         start = 0
-    return " and ".join(_cut(text, start) for text in (one, other))
+    return " and ".join(_cut(text, start) for text in (base, other))
 
 
 def _cut(text: str, start: int) -> str:

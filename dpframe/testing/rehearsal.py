@@ -127,13 +127,13 @@ def rehearsal(
     (['fare', 'rider', 'zone'], 20)
     """
     facts = locals()
-    known = getattr(declaration, "declaration", declaration)  # an accessor has one
-    if isinstance(known, Declaration):
-        if given := [name for name in _FACTS if facts.get(name) is not None]:
-            way = "Declare it, or give a schema and keywords."
-            text = f"{given[0]} is given beside a declaration, which says all. {way}"
-            raise DeclarationError(text, parameter=given[0])
-        return make_rows(known, {}, rows, seed, nasty=nasty)
+    declared = getattr(declaration, "declaration", declaration)  # an accessor has one
+    if isinstance(declared, Declaration):
+        if beside := [name for name in _FACTS if facts.get(name) is not None]:
+            remedy = "Declare it, or give a schema and keywords."
+            text = f"{beside[0]} is given beside a declaration, which says all. {remedy}"
+            raise DeclarationError(text, parameter=beside[0])
+        return make_rows(declared, {}, rows, seed, nasty=nasty)
     if declaration is not None:
         check_schema(declaration, validate=validate, confirmed_public=confirmed_public)
     cells = cells_of_schema(declaration)
@@ -146,27 +146,27 @@ _FACTS = (*_BY_LABEL, "privacy_unit", "max_rows", "max_groups", "max_rows_per_gr
 
 def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:
     """Say what a schema, if there is one, says of the cells of its columns."""
-    found: dict[Hashable, CellFacts] = {}
+    cells: dict[Hashable, CellFacts] = {}
     if schema is None:
-        return found
+        return cells
     for label, column in from_pandera.columns_of(schema).items():
         kind = cells_of_dtype(from_pandera.dtype_of(column))
         ends = _ends_of_checks(column.checks, kind)
         flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
-        found[label] = CellFacts(kind, column.dtype, ends, **flags)
-    return found
+        cells[label] = CellFacts(kind, column.dtype, ends, **flags)
+    return cells
 
 
 def _ends_of_checks(checks: Any, kind: str) -> tuple[Any, Any]:
     """Return the highest lower and the lowest upper end of some checks, moved in where open."""
     lows, highs = [], []
     for check in checks:
-        known = check.statistics or {}
+        statistics = check.statistics or {}
         if check.name in from_pandera.ORDERED:
-            ends = [known.get("min_value"), known.get("max_value")]
+            ends = [statistics.get("min_value"), statistics.get("max_value")]
             low, high = (_as_end(end, kind) for end in ends)
-            lows += [] if low is None else [low + _open(low, check.name, known, "min")]
-            highs += [] if high is None else [high - _open(high, check.name, known, "max")]
+            lows += [] if low is None else [low + _open(low, check.name, statistics, "min")]
+            highs += [] if high is None else [high - _open(high, check.name, statistics, "max")]
     return max(lows, default=None), min(highs, default=None)
 
 
@@ -178,9 +178,9 @@ def _as_end(value: Any, kind: str) -> Any:
     return as_moment(value)
 
 
-def _open(end: Any, name: str, known: Mapping[str, Any], which: str) -> Any:
+def _open(end: Any, name: str, statistics: Mapping[str, Any], which: str) -> Any:
     """Say how far values keep from an end: not at all if it may be reached."""
-    is_open = name in ("greater_than", "less_than") or not known.get(f"include_{which}", True)
+    is_open = name in ("greater_than", "less_than") or not statistics.get(f"include_{which}", True)
     if isinstance(end, int | float):
         far = 1 if isinstance(end, int) else max(abs(end), 1) / 2**20  # which 32 bits can hold
         return far if is_open else 0
@@ -213,18 +213,18 @@ def make_rows(
         facts = declaration.column(label)
         kind = cells_of_facts(facts) or ("string" if label in unit else None)
         nullable = facts.missing is not None
-        known = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
-        if known is not None:
-            values = _column(facts, known, units, rng, parts.get(label))
-            values = _with_odd(values, facts, known, rng, nasty=nasty)
+        held = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
+        if held is not None:
+            values = _column(facts, held, units, rng, parts.get(label))
+            values = _with_odd(values, facts, held, rng, nasty=nasty)
             columns[label] = (
-                values if known.dtype is None else _with_dtype(values, label, known.dtype)
+                values if held.dtype is None else _with_dtype(values, label, held.dtype)
             )
     for possible in declaration.combinations:  # most rows have one, and the others odd ones
         usual = rng.random(rows) < _POSSIBLE
-        own = possible.take(rng.integers(len(possible), size=rows))
-        for label in [one for one in possible.columns if one in columns]:
-            columns[label] = columns[label].mask(usual, own[label].array)
+        drawn = possible.take(rng.integers(len(possible), size=rows))
+        for label in [column for column in possible.columns if column in columns]:
+            columns[label] = columns[label].mask(usual, drawn[label].array)
     frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
     frame.attrs[MADE_UP] = True
     return frame
@@ -246,18 +246,18 @@ class _Units:
 def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
     """Make up how many rows units have: some as many as a cap allows, some more, most a few."""
     full = [(caps.rows, _AS_IT_COMES), (caps.rows_per_group, _IN_ONE), (caps.groups, _IN_MANY)]
-    sizes = [(cap + more, how) for cap, how in full if cap for more in (0, 1)]
-    sizes += [(2 * cap, how) for cap, how in full if cap]
+    sizes = [(cap + more, filling) for cap, filling in full if cap for more in (0, 1)]
+    sizes += [(2 * cap, filling) for cap, filling in full if cap]
     most = max([cap for cap, _ in full if cap], default=1)
     kept, left = [], rows
-    for size, how in sizes:
+    for size, filling in sizes:
         if size <= left // 2:  # others are to have rows, too
-            kept.append((size, how))
+            kept.append((size, filling))
             left -= size
     few = 1 + np.floor(min(most, 10) * rng.random(left) ** 3).astype(np.int64)
     few = few[: int(np.searchsorted(np.cumsum(few), left)) + 1] if left else few
     lengths = np.array([*(size for size, _ in kept), *few], np.int64)
-    spread = np.array([*(how for _, how in kept), *[_AS_IT_COMES] * len(few)], np.int64)
+    spread = np.array([*(filling for _, filling in kept), *[_AS_IT_COMES] * len(few)], np.int64)
     number = np.repeat(np.arange(len(lengths)), lengths)[:rows]
     place = (np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))[:rows]
     order = rng.permutation(rows)
@@ -272,8 +272,8 @@ def _parts_of_units(declaration: Declaration, numbers: np.ndarray) -> dict[Hasha
     keys = {label: declaration.column(label).keys for label in declaration.unit_columns}
     parts = {}
     for label in sorted(keys, key=lambda label: keys[label] is None)[: len(keys) - 1]:
-        known = keys[label]
-        numbers, parts[label] = np.divmod(numbers, _SHARING if known is None else len(known))
+        digits = keys[label]
+        numbers, parts[label] = np.divmod(numbers, _SHARING if digits is None else len(digits))
     return parts | {label: numbers for label in keys if label not in parts}
 
 
@@ -361,7 +361,7 @@ def _with_odd(
     rows = len(values)
     dtype = getattr(cells.dtype, "type", None)
     has_none = not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
-    odd = [one for one in _odd(facts, cells) if _fits(one, dtype)] if nasty else []
+    odd = [value for value in _odd(facts, cells) if _fits(value, dtype)] if nasty else []
     if (nasty or cells.nullable) and has_none and not cells.unique:
         odd = [None] * (1 if nasty else rows) + odd
         count = max(len(odd), rows // 10) if nasty else round(_MISSING * rows)
@@ -379,20 +379,20 @@ def _with_odd(
 def _with_dtype(values: pd.Series, label: Hashable, dtype: Any) -> pd.Series:
     """Give a column the dtype of its schema."""
     try:
-        found: pd.Series = dtype.coerce(values)
+        converted: pd.Series = dtype.coerce(values)
     except Exception as error:  # pandera and dtypes of others raise anything
         text = f"no values of {label!r} can be made up as {dtype}. Declare keys of it."
         raise DeclarationError(text, parameter="declaration", label=label) from error
-    return found
+    return converted
 
 
 def _fits(value: object, dtype: Any) -> bool:
     """Whether a dtype of a schema can hold a value."""
     if isinstance(dtype, pd.CategoricalDtype):
         return dtype.categories is None or value in dtype.categories
-    whole = getattr(dtype, "numpy_dtype", dtype)
-    if isinstance(whole, np.dtype) and whole.kind in "iu" and isinstance(value, int):
-        return np.iinfo(whole).min <= value <= np.iinfo(whole).max
+    kind = getattr(dtype, "numpy_dtype", dtype)
+    if isinstance(kind, np.dtype) and kind.kind in "iu" and isinstance(value, int):
+        return np.iinfo(kind).min <= value <= np.iinfo(kind).max
     return True
 
 
