@@ -231,8 +231,8 @@ def factored(values: Any, level: int = 0) -> Factored:
         cells = pd.Categorical(values)
         codes, keys = np.asarray(cells.codes, np.intp), pd.Index(cells.categories)
     else:
-        codes, found = pd.factorize(pd.Series(values))
-        keys = pd.Index(found, tupleize_cols=False)
+        codes, found = pd.factorize(pd.Series(values, dtype=values.dtype))
+        keys = pd.Index(found, dtype=found.dtype, tupleize_cols=False)
     if isinstance(keys.dtype, pd.CategoricalDtype):
         inner = pd.Categorical(keys)
         codes = np.append(np.asarray(inner.codes, np.intp), -1)[codes]

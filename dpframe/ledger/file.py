@@ -194,8 +194,8 @@ class LedgerFile:
         if taken or self.exists():
             raise self._taken_error()
         if not os.path.isdir(self.path.parent):
-            why = f"the folder of the ledger {self.path} does not exist. Create it first."
-            raise LedgerError(why, parameter="path")
+            reason = f"the folder of the ledger {self.path} does not exist. Create it first."
+            raise LedgerError(reason, parameter="path")
 
     def create(self, rows: Sequence[Row]) -> None:
         """Create the file with its first rows: all at once, or not at all.
@@ -223,9 +223,9 @@ class LedgerFile:
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise of_system(self.path, error) from error
-            why = f"the ledger {self.path} cannot be created ({error.strerror})."
-            way = "Choose a folder on a local disk in which you can write."
-            raise LedgerError(f"{why} {way}") from error
+            reason = f"the ledger {self.path} cannot be created ({error.strerror})."
+            remedy = "Choose a folder on a local disk in which you can write."
+            raise LedgerError(f"{reason} {remedy}") from error
         finally:
             for ending in ("", *_SIDECARS):
                 with contextlib.suppress(OSError):

@@ -267,9 +267,9 @@ class Ledger:
             it counts as spent.
         """
         if not isinstance(entry, Entry):
-            why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
-            way = "Releases charge the ledger of their frame by themselves."
-            raise DeclarationError(f"{why} {way}", parameter="entry")
+            reason = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
+            remedy = "Releases charge the ledger of their frame by themselves."
+            raise DeclarationError(f"{reason} {remedy}", parameter="entry")
         claim = self._claim
         lease = None if claim is None else claim.lease(entry, self._epoch)
         if self._as_planned is not None:
@@ -322,9 +322,9 @@ class Ledger:
         try:
             self._note(entry, _mark("noise", entry, self._epoch))
         except LedgerBusyError as error:
-            why = f"{self._where()} cannot be reached to note that noise is about to be drawn:"
-            way = "nothing is lost. Run it again as it is, for which nothing is charged."
-            raise RunPausedError(f"{why} {way}") from error
+            reason = f"{self._where()} cannot be reached to note that noise is about to be drawn:"
+            remedy = "nothing is lost. Run it again as it is, for which nothing is charged."
+            raise RunPausedError(f"{reason} {remedy}") from error
         except LedgerError as error:
             raise noise_not_noted(self._where()) from error
 
@@ -529,8 +529,8 @@ class Ledger:
         if self._whole is not None:
             return self._whole._in_use(context)
         if self._made_in.is_test and self._made_in is not context:
-            why = f"{self._where()} was made inside a testing block that has ended:"
-            raise LedgerError(f"{why} nothing was charged. Make one where it is used.")
+            reason = f"{self._where()} was made inside a testing block that has ended:"
+            raise LedgerError(f"{reason} nothing was charged. Make one where it is used.")
         if context.block is None or (self._made_in.is_test and self._store is None):
             return self
         stand_in: Ledger = context.block.stand_in(self)
@@ -650,8 +650,8 @@ class Ledger:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy as another view of the same file; a copy in memory would double the budget."""
         if at_the_door(looking=True).is_test:
-            why = "a ledger cannot be pickled or copied inside a testing block:"
-            raise LedgerError(f"{why} another process would charge its file.")
+            reason = "a ledger cannot be pickled or copied inside a testing block:"
+            raise LedgerError(f"{reason} another process would charge its file.")
         if self._store is None:
             raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
@@ -749,9 +749,9 @@ def emptied_in_memory(ledger: Ledger) -> Ledger:
 def check_budget(budget: object) -> None:
     """Refuse what is no budget."""
     if not isinstance(budget, Budget):
-        why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
-        way = "for instance dpf.Budget(epsilon=1, delta=1e-6)."
-        raise DeclarationError(f"{why} {way}", parameter="budget")
+        reason = f"budget must be a dpf.Budget, got {type(budget).__name__};"
+        remedy = "for instance dpf.Budget(epsilon=1, delta=1e-6)."
+        raise DeclarationError(f"{reason} {remedy}", parameter="budget")
 
 
 def _check_column(part: object) -> None:
@@ -764,7 +764,7 @@ def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        why = f"{place_of(ledger)} is another ledger than the one that was copied:"
-        way = f"{ledger.ledger_id} instead of {ledger_id}. Put back the file of the latter."
-        raise LedgerError(f"{why} {way}")
+        reason = f"{place_of(ledger)} is another ledger than the one that was copied:"
+        remedy = f"{ledger.ledger_id} instead of {ledger_id}. Put back the file of the latter."
+        raise LedgerError(f"{reason} {remedy}")
     return ledger

@@ -39,13 +39,13 @@ def check_names(path: Path, place: Path, handle: int) -> None:
         If it has another name, is a mount of its own, or was replaced.
     """
     if os.fstat(handle).st_nlink > 1:
-        why = f"the ledger {path} has more than one name (a hard link): nothing was charged."
-        way = "Remove the other names, and use symbolic links instead."
-        raise LedgerError(f"{why} {way}")
+        reason = f"the ledger {path} has more than one name (a hard link): nothing was charged."
+        remedy = "Remove the other names, and use symbolic links instead."
+        raise LedgerError(f"{reason} {remedy}")
     if _mounted_alone(place, handle):
-        why = f"the ledger {path} is mounted as a single file: nothing was charged."
-        way = "Mount the folder that it is in, so that what belongs to it is seen everywhere."
-        raise LedgerError(f"{why} {way}")
+        reason = f"the ledger {path} is mounted as a single file: nothing was charged."
+        remedy = "Mount the folder that it is in, so that what belongs to it is seen everywhere."
+        raise LedgerError(f"{reason} {remedy}")
     if not os.path.samestat(os.fstat(handle), os.stat(place)):
         raise LedgerError(
             f"the ledger {path} was replaced while it was opened: nothing was charged. Try again."
@@ -239,9 +239,9 @@ def with_locked_file(
         If it cannot be opened, or made.
     """
     if not platform.HERE.has_locks:
-        why = f"the ledger {path} cannot be used: this system has no locks on files."
-        way = "Keep the ledger in memory, dpf.Ledger(budget=...)."
-        raise LedgerError(f"{why} {way}")
+        reason = f"the ledger {path} cannot be used: this system has no locks on files."
+        remedy = "Keep the ledger in memory, dpf.Ledger(budget=...)."
+        raise LedgerError(f"{reason} {remedy}")
     opening = _Opening(path)
     return freed_surely(lambda: act(opening.lock(new=new, patience=patience)), opening.close)
 
@@ -253,7 +253,7 @@ def _wait(handle: int, key: tuple[int, int, int], path: Path, patience: float | 
         if key in KEEPERS:
             raise in_use_here(f"the ledger {path}")
         if deadline.is_over:
-            why = f"the ledger {path} cannot be used (it is locked): nothing was charged."
-            way = f"Another process has kept it for {deadline}: try again."
-            raise LedgerBusyError(f"{why} {way}")
+            reason = f"the ledger {path} cannot be used (it is locked): nothing was charged."
+            remedy = f"Another process has kept it for {deadline}: try again."
+            raise LedgerBusyError(f"{reason} {remedy}")
         time.sleep(_PAUSE)

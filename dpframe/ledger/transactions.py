@@ -40,8 +40,8 @@ def _name_is_taken(name: str | None, reason: str) -> errors.AlreadyReleasedError
 def refuse_moved(seen: Chain, where: str) -> None:
     """Refuse to append where a ledger was before it was moved."""
     if seen.moved_to is not None:
-        why = f"{where} was moved to {seen.moved_to}: nothing was charged."
-        raise LedgerError(f"{why} Open that one.", parameter="path")
+        reason = f"{where} was moved to {seen.moved_to}: nothing was charged."
+        raise LedgerError(f"{reason} Open that one.", parameter="path")
 
 
 def _refused(  # noqa: PLR0911  # a case a line
@@ -96,8 +96,8 @@ def refuse_part(part: Part | None, seen: Chain) -> None:
     """Refuse a part where all of the data have one budget."""
     if part is not None and seen.part is None:
         rule = "needs a ledger by part"
-        way = 'Make one: dpf.Ledger.create(path, budget=..., part="week").'
-        raise DeclarationError.about("part", rule, part, way)
+        remedy = 'Make one: dpf.Ledger.create(path, budget=..., part="week").'
+        raise DeclarationError.about("part", rule, part, remedy)
     if part is not None and part != check_part(part):
         rule = "of an entry must be the one form of a part"
         raise DeclarationError.about("part", rule, part, f"That is {check_part(part)!r}.")

@@ -86,10 +86,10 @@ def _terms(part: WitnessPart) -> Iterator[str]:
 
 def _cost(law: str, moved: int, scale: float) -> str:
     """Write the cost of a move, as a formula."""
-    known = LAWS.get(law)
-    if known is GAUSSIAN:
+    kind = LAWS.get(law)
+    if kind is GAUSSIAN:
         return f"({moved:,} / {scale:.12g})\N{SUPERSCRIPT TWO}"
-    if known is STAIRCASE:
+    if kind is STAIRCASE:
         width = int(scale)
         return f"{-(-moved // width):,} log(1 / {scale - width:.12g})"
     return f"{moved:,} / {scale:.12g}"
@@ -225,39 +225,39 @@ def published_beside(shown: Shown) -> Beside:
     ends: dict[int, dict[str, int]] = {}
     percent: dict[int, dict[str, int]] = {}
     said: dict[int, tuple[str, str]] = {}
-    level, each = "", None
+    level, sampled = "", None
     columns = shown.certificate.releases[0].columns
     for place, column in enumerate(() if shown.opened.promise.is_derived else columns):
-        for label, one in shown.computed.items():
-            if one.column != column.name:
+        for label, definition in shown.computed.items():
+            if definition.column != column.name:
                 continue
-            match one:
+            match definition:
                 case definitions.IntervalDefinition() | definitions.QuantileDefinition():
-                    ends.setdefault(place, {})[str(one.end)] = places[label]
-                    at_once = ", all at once," if one.simultaneous else ""
-                    level = f"{100 * one.level:g} %{at_once}{_sampled(one)}"
-                    alone = bool(_sampled(one)) and not one.simultaneous
-                    each = one.level if alone else None
+                    ends.setdefault(place, {})[str(definition.end)] = places[label]
+                    at_once = ", all at once," if definition.simultaneous else ""
+                    level = f"{100 * definition.level:g} %{at_once}{_sampled(definition)}"
+                    alone = bool(_sampled(definition)) and not definition.simultaneous
+                    sampled = definition.level if alone else None
                 case definitions.DerivedDefinition(
                     chain=[definitions.PercentLink(of=None) as link]
                 ):
-                    percent.setdefault(place, {})[str(one.end)] = places[label]
+                    percent.setdefault(place, {})[str(definition.end)] = places[label]
                     within = f" by {_shown_levels(shown, link.by)}" * bool(link.by)
-                    about = f"{100 * one.level:g} %{_sampled(one)}"
-                    said[place] = f"of the total{within}", about
+                    of_level = f"{100 * definition.level:g} %{_sampled(definition)}"
+                    said[place] = f"of the total{within}", of_level
                 case definitions.DerivedDefinition():
                     continue
                 case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
                     continue
                 case _:
-                    assert_never(one)
+                    assert_never(definition)
     pairs = {at: list(of.values()) for at, of in ends.items() if len(of) == len(ENDS)}
     triples = {
         at: ([of["None"], of["low"], of["high"]], said[at])
         for at, of in percent.items()
         if len(of) > len(ENDS)
     }
-    return Beside(pairs, level, triples, each)
+    return Beside(pairs, level, triples, sampled)
 
 
 def _shown_levels(shown: Shown, names: Sequence[str]) -> str:
@@ -506,11 +506,12 @@ def _columns(
 
     Intervals and percentages that are in the table are shown with the column that they are of.
     """
-    computed = shown.opened.promise.is_derived
-    parts = () if computed else shown.certificate.columns
+    parts = () if shown.opened.promise.is_derived else shown.certificate.columns
     bars = ends_of(shown, level)
-    asked = beside.sampled
-    alone = None if asked is None else ends_of(shown, asked)
+    bars_of_noise = None
+    if beside.sampled is not None:
+        bars_of_noise = ends_of(shown, beside.sampled)
+    percent_of_level = f"{100 * level:g} %"
     table = shown.table
     columns = []
     for place, label in enumerate(table.columns):
@@ -521,13 +522,14 @@ def _columns(
             cells = [CellView(number_text(value, None)) for value in values.iloc[:MOST_ROWS]]
             columns.append((ColumnView(str(label), "computed from the release"), cells))
             continue
-        at = slice(2 * place, 2 * place + 2)
-        ends = None if bars is None else bars.iloc[:, at]
-        inner = alone.iloc[:, at] if place in beside.ends and alone is not None else None
-        ends = table.iloc[:, beside.ends[place]] if place in beside.ends else ends
-        about = "" if ends is None else f"{100 * level:g} %"
-        about = beside.level if place in beside.ends else about
-        share, said = of_total.get(place), ("of the total", f"{100 * level:g} %")
+        both = slice(2 * place, 2 * place + 2)
+        ends, inner, interval_level = None, None, ""
+        if place in beside.ends:  # those of the table go before our own
+            ends, interval_level = table.iloc[:, beside.ends[place]], beside.level
+            inner = None if bars_of_noise is None else bars_of_noise.iloc[:, both]
+        elif bars is not None:
+            ends, interval_level = bars.iloc[:, both], percent_of_level
+        share, said = of_total.get(place), ("of the total", percent_of_level)
         if place in beside.percent:
             places, said = beside.percent[place]
             share = table.iloc[:, places]
@@ -537,7 +539,7 @@ def _columns(
         view = ColumnView(
             str(label),
             words.about_kind(part),
-            about,
+            interval_level,
             said if percents else (),
             is_total=part.form.is_total,
         )
@@ -547,8 +549,9 @@ def _columns(
 
 def _as_text(table: pd.DataFrame, bars: pd.DataFrame | None) -> str:
     """Write all rows, with their intervals, separated by commas."""
-    whole = table if bars is None else pd.concat([table, bars], axis=1)
-    return "\n".join(map(visible, whole.to_csv().split("\n")))
+    if bars is not None:
+        table = pd.concat([table, bars], axis=1)
+    return "\n".join(map(visible, table.to_csv().split("\n")))
 
 
 def _percentages(

@@ -268,3 +268,24 @@ def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
     frame.dp.declare(privacy_unit=dpf.EACH_ROW)
     assert offered(frame.dp) == PRIVATE - {"budget", "ledger"}
     assert offered(made().dp) == PRIVATE - {"budget", "ledger"}
+
+
+def test_a_declaration_reads_as_its_table(frame):
+    lines = repr(frame.dp.declaration).splitlines()
+    assert lines == [
+        "Declared as public",
+        "  privacy unit  all rows of one 'who', max_rows=2",
+        "  neighbors     add_remove",
+        "  budget        epsilon=2, delta=1e-06",
+        "  column  bounds   keys  whole numbers  missing values  from",
+        "  fare    0 to 30                       taken as 2.5    declared",
+        "  zone             3                    left out        declared",
+    ]
+    assert len(repr(made().dp.declaration).splitlines()) == 4
+
+
+def test_only_some_columns_are_shown():
+    frame = pd.DataFrame([range(40)], columns=[f"c{i}" for i in range(40)])
+    frame.dp.declare(bounds={f"c{i}": (0, 1) for i in range(40)}, privacy_unit=dpf.EACH_ROW)
+    assert "and 30 more" in repr(frame.dp)
+    assert "c39" in repr(frame.dp.declaration)

@@ -294,3 +294,15 @@ def test_the_largest_numbers_raise_no_warning():
     wide = NoisyRatio(noisy.centered * h, noisy.rows, 4 * h * h, 4.0, 0.0, (-h, h))
     values = raw(noisy) * h
     assert shrunken_means(values, wide).denoised.values.tolist() == values.tolist()
+
+
+def test_most_of_the_error_of_small_groups_goes():
+    noisy = measured()
+    made = shrunken_means(raw(noisy), noisy)
+    assert error(made.denoised.values) < 0.15 * error(raw(noisy))
+    assert made.denoised.risk / made.raw_risk < 0.2
+    assert made.raw_risk == pytest.approx(error(raw(noisy)), rel=0.5)
+    assert made.denoised.chosen["center"] == pytest.approx(0.3, abs=0.05)
+    assert made.denoised.chosen["moved"] > 80
+    large = ROWS == 300
+    assert np.abs(made.denoised.values - raw(noisy))[large].max() < 0.02

@@ -153,3 +153,13 @@ def test_any_numbers_have_histograms(values):
     assert drawn.shape == (300, len(values)) and np.isfinite(drawn).all() and (drawn >= 0).all()
     certain = likely_counts(np.array(values, float), 0.0, np.ones(len(values)))
     assert certain.tolist() == [np.maximum(values, 0.0).tolist()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_stands_out_is_in_all_drawn_histograms(seed):
+    noisy = TRUTH + np.random.default_rng(seed).laplace(0, 10, len(MOST)).round()
+    drawn = likely_counts(noisy, 10.0, WIDTHS)
+    assert drawn.shape == (300, len(MOST)) and (drawn >= 0).all()
+    assert np.abs(np.median(drawn, axis=0) - TRUTH)[:8].max() < 60
+    assert (drawn[:, 25:] > 0).mean() < 0.05
+    np.testing.assert_array_equal(drawn, likely_counts(noisy, 10.0, WIDTHS))
