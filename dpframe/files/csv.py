@@ -366,6 +366,7 @@ class _CsvReader(TableReader):
                 keep_default_na=False,
                 na_values={at: [""] for at in dtypes},
                 skip_blank_lines=False,
+                nrows=self.sidecar.rows + 1,  # no more of what is not the release's
                 low_memory=False,
                 **_EXACT,
             )
@@ -379,6 +380,8 @@ class _CsvReader(TableReader):
             raise ChangedFileError("a row has more or fewer values") from None
         except (TypeError, ValueError, OverflowError):
             lines = read(dict.fromkeys(range(width), object))
+            if len(lines) != self.sidecar.rows:
+                raise _other_rows(self.sidecar) from None
             raise _no_number(lines, dtypes, len(self.sidecar.index)) from None
         if len(found) != self.sidecar.rows:
             raise _other_rows(self.sidecar)
