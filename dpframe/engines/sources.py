@@ -110,7 +110,7 @@ class _Stream(RowSource):
 
     Parameters
     ----------
-    given
+    source
         The object.
     look
         Returns the schema.

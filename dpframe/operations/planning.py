@@ -328,7 +328,7 @@ def _read_mechanism(mechanism: Any, request: Any) -> Any:
     if not isinstance(mechanism, Mapping):
         return mechanism
     if not isinstance(request, Mapping):
-        rule = "by query goes with a dict of queries, and one is asked"
+        rule = "must be one for the query that is asked"
         remedy = 'Name its mechanism, "gaussian" for instance, or give a dict of queries.'
         raise CalibrationError.about("mechanism", rule, mechanism, remedy)
     if mechanism.keys() != request.keys():

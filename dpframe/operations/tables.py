@@ -335,10 +335,10 @@ def plan_tables(
     several = isinstance(queries, Mapping)
     joining = Joining.of(declaration, named, apart=apart)
     excess = excess_of(aim, joining.all_tables, several=several)
-    if isinstance(mechanism, str):
-        plan = plan_joined(joining, spend, mechanism, excess=excess, look=look)
-    else:
+    if isinstance(mechanism, Mapping):
         plan = plan_by_mechanism(joining, spend, mechanism, excess)
+    else:
+        plan = plan_joined(joining, spend, mechanism, excess=excess, look=look)
     tables = PlannedTables.of(plan, declaration, engine, several=several, aim=aim)
     engine.check(frame, tables.columns)
     return tables

@@ -174,7 +174,7 @@ def test_mechanisms_that_no_plan_has_are_refused(mechanism, words):
 def test_calls_of_one_query_name_one_mechanism():
     frame = declared()
     for call in (frame.dp.count, frame.dp.discover):
-        with pytest.raises(CalibrationError, match="goes with a dict of queries"):
+        with pytest.raises(CalibrationError, match="must be one for the query"):
             call("g", mechanism=BOTH, **ONE)
 
 

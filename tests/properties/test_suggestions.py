@@ -86,10 +86,10 @@ def test_one_unit_moves_a_look_as_far_as_its_pure_noise_allows(neighboring):
     assert not plan.loss.mu_squared
 
 
-def twice(units, unit_count, kept):
+def twice(units, kept):
     """Mark two rows of a unit, where it has two: the fault that is planted."""
-    rows = pd.Series(units).where(kept)
-    return kept & (rows.groupby(units).cumcount() < 2).to_numpy()
+    rows = pd.Series(units.numbers).where(kept)
+    return kept & (rows.groupby(units.numbers).cumcount() < 2).to_numpy()
 
 
 def test_a_unit_that_is_counted_twice_is_found():
