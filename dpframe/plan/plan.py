@@ -11,6 +11,7 @@ for pure noise.
 """
 
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -541,10 +542,13 @@ class Sharing:
 
 def too_much_wanted(spend: Spend, amount: float, *, others: bool) -> CalibrationError:
     """Say how much the errors that are wanted need, beside other queries or alone."""
-    given = float(spend.amount)
-    wrong = f"the errors that are wanted need {spend.kind}={amount:.4g}, and {given:.4g} is given."
-    way = "Spend as much, or a little more for the others" if others else "Spend as much"
-    text = f"{wrong} {way}, or allow larger errors."
+    amounts = f"{spend.kind}={amount:.4g}, and {float(spend.amount):.4g} is given"
+    way = "Spend as much, or a little more for the others, or allow"
+    if not others:
+        way = "Spend as much, or allow"
+    if amount > (1 if spend.kind == "share" else sys.float_info.max):
+        amounts, way = f"more than any {spend.kind} gives", "Allow"
+    text = f"the errors that are wanted need {amounts}. {way} larger errors."
     return CalibrationError(text, parameter="within", value=amount)
 
 
