@@ -33,7 +33,7 @@ def delta_of_loss(epsilon: Fraction, loss: PrivacyLoss) -> float:
     --------
     >>> loss = PrivacyLoss(epsilon=Fraction(2, 5), mu_squared=Fraction(1, 25))
     >>> round(delta_of_loss(Fraction(1), loss), 9)
-    0.000123956
+    6.15e-05
     """
     mu = loss.mu
     nearer, farther = (
@@ -51,7 +51,7 @@ def epsilon_of_loss(delta: float, loss: PrivacyLoss) -> float:
     Examples
     --------
     >>> loss = PrivacyLoss(epsilon=Fraction(2, 5), mu_squared=Fraction(1, 25))
-    >>> round(epsilon_of_loss(0.000123956, loss), 5)
+    >>> round(epsilon_of_loss(6.15e-5, loss), 5)
     1.0
     """
     alone = gaussian_epsilon(delta, loss.mu)
