@@ -274,8 +274,8 @@ class Statistic(ABC):
             blocks |= dict.fromkeys(loadings[name])
         of_features: list[list[Value]] = []
         for name in worst.features:
-            own = loadings[name]
-            of_features.append([own.get(block, 0.0) for block in blocks])
+            by_block = loadings[name]
+            of_features.append([by_block.get(block, 0.0) for block in blocks])
         # not a product of matrices, which need not round alike what cancels
         moved = (worst.weights[:, :, None] * np.array(of_features, np.float64)).sum(axis=1)
         errors = np.hypot.reduce(moved, axis=1)
@@ -307,9 +307,9 @@ def _worst(statistic: Statistic) -> _Worst:
     return _Worst(list(apart), np.stack(weights, axis=-1).reshape(-1, len(apart)))
 
 
-def add_weights(one: FeatureWeights, other: FeatureWeights) -> dict[str, Any]:
+def add_weights(weights: FeatureWeights, other: FeatureWeights) -> dict[str, Any]:
     """Return the sum of two weightings."""
-    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in {**one, **other}}
+    return {name: weights.get(name, 0.0) + other.get(name, 0.0) for name in {**weights, **other}}
 
 
 def rows_of(totals: Totals[Any], weights: FeatureWeights) -> np.ndarray:

@@ -36,8 +36,8 @@ def moments(columns: int, degree: int) -> dict[str, Powers]:
     >>> [*moments(2, 1)]
     ['moment 0 0', 'moment 0 1', 'moment 1 0']
     """
-    each = product(range(degree + 1), repeat=columns)
-    return {name_of(powers): powers for powers in each if sum(powers) <= degree}
+    all_powers = product(range(degree + 1), repeat=columns)
+    return {name_of(powers): powers for powers in all_powers if sum(powers) <= degree}
 
 
 def name_of(powers: Powers) -> str:
@@ -50,7 +50,7 @@ def weigh(polynomial: Polynomial) -> dict[str, Any]:
     return {name_of(powers): weight for powers, weight in polynomial.items()}
 
 
-def add(one: Polynomial, other: Polynomial, times: Any = 1.0) -> dict[Powers, Any]:
+def add(polynomial: Polynomial, other: Polynomial, times: Any = 1.0) -> dict[Powers, Any]:
     """Return a polynomial, with a multiple of another one.
 
     Examples
@@ -58,13 +58,13 @@ def add(one: Polynomial, other: Polynomial, times: Any = 1.0) -> dict[Powers, An
     >>> add({(1, 0): 2.0}, {(1, 0): 1.0, (0, 0): 3.0}, -1.0)
     {(1, 0): 1.0, (0, 0): -3.0}
     """
-    total = dict(one)
+    total = dict(polynomial)
     for powers, weight in other.items():
         total[powers] = total.get(powers, 0.0) + times * weight
     return total
 
 
-def multiply(one: Polynomial, other: Polynomial) -> dict[Powers, Any]:
+def multiply(polynomial: Polynomial, other: Polynomial) -> dict[Powers, Any]:
     """Return the product of two polynomials.
 
     Examples
@@ -73,7 +73,7 @@ def multiply(one: Polynomial, other: Polynomial) -> dict[Powers, Any]:
     {(1, 1): 3.0, (0, 1): 6.0}
     """
     total: dict[Powers, Any] = {}
-    for (mine, first), (theirs, second) in product(one.items(), other.items()):
+    for (mine, first), (theirs, second) in product(polynomial.items(), other.items()):
         powers = tuple(a + b for a, b in zip(mine, theirs, strict=True))
         total[powers] = total.get(powers, 0.0) + first * second
     return total
@@ -89,11 +89,11 @@ def powers_off(means: Sequence[Any], powers: Powers) -> dict[Powers, Any]:
     """
     total: dict[Powers, Any] = {(0,) * len(powers): 1.0}
     for at, (mean, power) in enumerate(zip(means, powers, strict=True)):
-        own = {
+        factor = {
             _single(at, s, len(powers)): math.comb(power, s) * (-mean) ** (power - s)
             for s in range(power + 1)
         }
-        total = multiply(total, own)
+        total = multiply(total, factor)
     return total
 
 
@@ -113,8 +113,8 @@ def parts_of_pair(degree: int) -> dict[str, Powers]:
     >>> [*parts_of_pair(1)]
     ['part 0 0', 'part 0 1', 'part 1 0', 'part 1 1']
     """
-    each = range(degree + 1)
-    return {f"part {i} {j}": (i, j) for i, j in product(each, each)}
+    orders = range(degree + 1)
+    return {f"part {i} {j}": (i, j) for i, j in product(orders, orders)}
 
 
 @lru_cache

@@ -178,18 +178,19 @@ class _Pair(OfMoments):
                 return sum((w * of[p][rows] for p, w in squared.items()), start=np.zeros(()))
 
             expected = 2 * at.rows[rows] * total(normal)
-            own = norm(total({p: noise[p].get(block, zero) for p in squared}) for block in blocks)
-            share = 1 / (1 + np.square(own / np.maximum(expected, _TINY)))
+            noises = ({p: noise[p].get(block, zero) for p in squared} for block in blocks)
+            deviation = norm(map(total, noises))
+            share = 1 / (1 + np.square(deviation / np.maximum(expected, _TINY)))
             variance = share * total(values) + (1 - share) * np.maximum(expected, 0)
-            return SampledError(np.maximum(variance, share * own / 2), share * own)
+            return SampledError(np.maximum(variance, share * deviation / 2), share * deviation)
 
         return error
 
     def sampling_variance(self, totals: Totals[Any], values: np.ndarray) -> np.ndarray:
         """Return the variance of the first-order errors of rows."""
         quotient = self.quotient(totals)
-        own = self.spread(totals)(1.0, quotient.value(totals), slice(None))
-        return np.asarray(own.variance * (self.unit / quotient.divisor) ** 2)
+        sampling = self.spread(totals)(1.0, quotient.value(totals), slice(None))
+        return np.asarray(sampling.variance * (self.unit / quotient.divisor) ** 2)
 
 
 @frozen

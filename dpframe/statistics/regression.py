@@ -37,7 +37,7 @@ class _Fit(NamedTuple):
 
     Parameters
     ----------
-    known
+    invertible
         Where the covariance has an inverse for all that noise may have done.
     rows, means
         Numbers of rows, and means of all columns.
@@ -51,7 +51,7 @@ class _Fit(NamedTuple):
         What is left of the response.
     """
 
-    known: np.ndarray
+    invertible: np.ndarray
     rows: np.ndarray
     means: list[np.ndarray]
     inverse: np.ndarray
@@ -120,25 +120,25 @@ class OfRegression(OfMoments):
         """Fit the coefficients, and find where they are known."""
         rows, means = self.centered(totals)
         number = self.number - 1
-        whole = np.empty((len(rows), number, number + 1))
+        cross_products = np.empty((len(rows), number, number + 1))
         for i in range(number):
             for j in range(number + 1):
-                whole[:, i, j] = totals.weigh(weigh(self.off(means, i, j))) / rows
-        whole[~np.isfinite(whole).all(axis=(1, 2))] = 0.0
-        covariance, products = whole[:, :, :-1], whole[:, :, -1]
+                cross_products[:, i, j] = totals.weigh(weigh(self.off(means, i, j))) / rows
+        cross_products[~np.isfinite(cross_products).all(axis=(1, 2))] = 0.0
+        covariance, products = cross_products[:, :, :-1], cross_products[:, :, -1]
         smallest, largest = np.linalg.eigvalsh(covariance)[:, [0, -1]].T
-        known = smallest > _LEAST * np.maximum(largest, 1.0)
-        inverse = np.linalg.inv(np.where(known[:, None, None], covariance, np.eye(number)))
+        invertible = smallest > _LEAST * np.maximum(largest, 1.0)
+        inverse = np.linalg.inv(np.where(invertible[:, None, None], covariance, np.eye(number)))
         coefficients = np.einsum("cij,cj->ci", inverse, products)
         off = [self.off(means, at) for at in range(number + 1)]
         residual = add(off[-1], _combine(off, coefficients), -1.0)
-        fit = _Fit(known, rows, means, inverse, coefficients, off, residual)
+        fit = _Fit(invertible, rows, means, inverse, coefficients, off, residual)
         for place in range(number):
             left = fit.left_of(place)
             variance = 1 / inverse[:, place, place]
             moved = totals.noise(weigh(add(multiply(left, left), self._row, -variance)))
-            known = known & (norm(moved.values()) < variance * rows)
-        return fit._replace(known=known)
+            invertible = invertible & (norm(moved.values()) < variance * rows)
+        return fit._replace(invertible=invertible)
 
     @property
     def _row(self) -> Polynomial:
@@ -149,8 +149,8 @@ class OfRegression(OfMoments):
     ) -> Quotient:
         """Return a quotient, unknown where the fit is."""
         high = -low if math.isinf(low) else 1.0
-        whole = np.where(fit.known, divisor, np.nan)
-        return Quotient(weigh(top), weigh(bottom), whole, low, high)
+        denominator = np.where(fit.invertible, divisor, np.nan)
+        return Quotient(weigh(top), weigh(bottom), denominator, low, high)
 
     def tested(self, totals: Totals[Any]) -> tuple[Quotient, np.ndarray]:
         """Return the two weightings, and where what is divided by is known to be positive."""
@@ -179,10 +179,10 @@ class RegressionCoefficient(OfRegression):
     def quotient(self, totals: Totals[Any]) -> Quotient:
         """Return what is left of the covariate, times the response and times itself."""
         fit = self.fit(totals)
-        left, own = fit.left_of(self.at), fit.off[self.at]
-        alone = add(fit.residual, own, fit.coefficients[:, self.at])
+        left, covariate = fit.left_of(self.at), fit.off[self.at]
+        alone = add(fit.residual, covariate, fit.coefficients[:, self.at])
         divisor = fit.rows / fit.inverse[:, self.at, self.at]
-        return self.divided(fit, multiply(left, alone), multiply(left, own), divisor)
+        return self.divided(fit, multiply(left, alone), multiply(left, covariate), divisor)
 
     @property
     def unit(self) -> float:
@@ -265,12 +265,12 @@ class RegressionFit(OfRegression):
         explained = add(squares, multiply(fit.residual, fit.residual), -1.0)
         bottom = totals.weigh(weigh(squares))
         moved = totals.noise(weigh(squares))
-        fit = fit._replace(known=fit.known & (bottom > norm(moved.values())))
+        fit = fit._replace(invertible=fit.invertible & (bottom > norm(moved.values())))
         return self.divided(fit, explained, squares, bottom, low=0.0)
 
     def tested(self, totals: Totals[Any]) -> tuple[Quotient, np.ndarray]:
         """Return the two weightings, with the error of second order."""
-        quotient, known = super().tested(totals)
+        quotient, positive = super().tested(totals)
         fit = self.fit(totals)
         errors = []
         for place, coefficient in enumerate(fit.coefficients.T):
@@ -281,7 +281,7 @@ class RegressionFit(OfRegression):
         doubtful = _combine(fit.off, np.array(errors).T)
         more = weigh(multiply(fit.residual, doubtful))
         top = add_weights(quotient.top, {name: 2 * weight for name, weight in more.items()})
-        return replace(quotient, top=top), known
+        return replace(quotient, top=top), positive
 
     @property
     def span(self) -> tuple[float, float]:

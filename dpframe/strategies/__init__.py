@@ -80,7 +80,7 @@ class Mechanism:
         if workload.is_of_several:
             return ()
         plain = self.layered_plain if workload.is_layered else self.plain
-        return tuple(one for one in plain if one not in self.planners(workload))
+        return tuple(planner for planner in plain if planner not in self.planners(workload))
 
 
 _ALONE = (independent.design,)

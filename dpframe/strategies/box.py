@@ -59,6 +59,7 @@ def best_boxes(squares: Sequence[float] | np.ndarray) -> list[tuple[int, ...]]:
     >>> best_boxes([1, 1, 1, 1000])
     [(3,), (0, 1, 2)]
     """
+    # stable: blocks that are alike keep their order, so that a workload has one plan
     order = np.argsort(-np.asarray(squares, np.float64), kind="stable")
     falling = np.asarray(squares, np.float64)[order]
     ends = [0, *_kinds(falling)]
@@ -68,9 +69,9 @@ def best_boxes(squares: Sequence[float] | np.ndarray) -> list[tuple[int, ...]]:
     starts = np.zeros(len(ends), np.intp)
     for j in range(1, len(ends)):
         size = sizes[j] - sizes[:j]
-        whole = best[:j] + np.cbrt((sums[j] - sums[:j]) * spread(size))
-        starts[j] = whole.argmin()
-        best[j] = whole[starts[j]]
+        costs = best[:j] + np.cbrt((sums[j] - sums[:j]) * spread(size))
+        starts[j] = costs.argmin()
+        best[j] = costs[starts[j]]
     boxes, j = [], len(ends) - 1
     while j:
         boxes.append(tuple(np.sort(order[ends[starts[j]] : ends[j]]).tolist()))
@@ -122,8 +123,8 @@ def _lift_totals(workload: Workload) -> Layout | None:
 def _in_runs(workload: Workload, layout: Layout) -> LinearDesign | None:
     """Measure the blocks of a layout in the best boxes."""
     reach = move_alone(workload, layout.blocks, 1)
-    found = weights(workload, layout)
-    together, scales = boxes_of(reach, [found.get(k, 0.0) for k in range(len(reach))])
+    block_weights = weights(workload, layout)
+    together, scales = boxes_of(reach, [block_weights.get(k, 0.0) for k in range(len(reach))])
     if not together:
         return None
     return LinearDesign(workload, layout.blocks, scales, layout.readings, together)

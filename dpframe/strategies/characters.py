@@ -105,9 +105,10 @@ def signs_of(keys: int, *, hidden: bool = False) -> Signs:
 
 @lru_cache(64)
 def _signs_of(keys: int, hidden: bool) -> Signs:
-    found = [_square(keys + hidden), *([_beside(_square(keys))] if hidden else [])]
-    made = [Signs(*pair) for pair in zip(found, np.linalg.inv(found)[:, :keys], strict=True)]
-    return min(made, key=lambda one: round(one.spread, 12))
+    matrices = [_square(keys + hidden), *([_beside(_square(keys))] if hidden else [])]
+    pairs = zip(matrices, np.linalg.inv(matrices)[:, :keys], strict=True)
+    # rounded, so that the last digits do not decide between matrices that are as good
+    return min(itertools.starmap(Signs, pairs), key=lambda signs: round(signs.spread, 12))
 
 
 @lru_cache(64)
@@ -115,30 +116,30 @@ def _square(n: int) -> np.ndarray:
     """Return n sums of n signs, from which cells have small variances; the first is of ones."""
     if n <= 2:  # noqa: PLR2004
         return np.array([[1, 1], [1, -1]])[:n, :n]
-    found = [_all_but_one(n), _beside(_square(n - 1))]
-    found += [_kron(_square(p), _square(n // p)) for p in range(2, n) if n % p == 0]
+    matrices = [_all_but_one(n), _beside(_square(n - 1))]
+    matrices += [_kron(_square(p), _square(n // p)) for p in range(2, n) if n % p == 0]
     if n % 2 == 0:
         half, ones = _all_but_one(n // 2), np.ones((n // 2, n // 2), np.int64)
-        found.append(np.block([[half, ones], [-ones, half]]))
+        matrices.append(np.block([[half, ones], [-ones, half]]))
     # all have an inverse: that of J - 2 I has the eigenvalues 1 / (n - 2) and -1 / 2
-    best = found[(np.linalg.inv(found) ** 2).sum(axis=(1, 2)).round(9).argmin()]
+    best = matrices[(np.linalg.inv(matrices) ** 2).sum(axis=(1, 2)).round(9).argmin()]
     matrix: np.ndarray = best * best[0]  # a column of the other sign is as good
     return matrix
 
 
 def _beside(matrix: np.ndarray) -> np.ndarray:
     """Add a key of which the other sums know nothing, and a sum of all keys against it."""
-    found = np.zeros([n + 1 for n in matrix.shape], np.int64)
-    found[:-1, :-1] = matrix
-    found[[0, -1]] = 1
-    found[-1, -1] = -1
-    return found
+    extended = np.zeros([n + 1 for n in matrix.shape], np.int64)
+    extended[:-1, :-1] = matrix
+    extended[[0, -1]] = 1
+    extended[-1, -1] = -1
+    return extended
 
 
-def _kron(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _kron(matrix: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the Kronecker product of two matrices; that of numpy takes ten times as long."""
-    rows, columns = np.multiply(one.shape, other.shape)
-    product: np.ndarray = one[:, None, :, None] * other[:, None]
+    rows, columns = np.multiply(matrix.shape, other.shape)
+    product: np.ndarray = matrix[:, None, :, None] * other[:, None]
     return product.reshape(rows, columns)
 
 
@@ -170,7 +171,7 @@ class Characters:
 
     @cached_property
     def _signs(self) -> list[Signs]:
-        return [_of_dimension(one) for one in self.lattice.domain.dimensions]
+        return [_of_dimension(dimension) for dimension in self.lattice.domain.dimensions]
 
     @cached_property
     def _places(self) -> dict[Layer, np.ndarray]:
@@ -183,12 +184,12 @@ class Characters:
 
     def add_up(self, totals: np.ndarray) -> np.ndarray:
         """Return the sums of the totals of all cells in which rows are counted, modulo 2**64."""
-        found = np.zeros(self.number, np.int64)
+        sums = np.zeros(self.number, np.int64)
         for table, cells in self.lattice.split(totals).items():
             along = reduce(self._along, zip(range(len(table)), table, strict=True), cells)
             for layer in subsets(table):
-                found[self._places[layer]] = along[place(table, layer)]
-        return found
+                sums[self._places[layer]] = along[place(table, layer)]
+        return sums
 
     def _along(self, cells: np.ndarray, axis: tuple[int, int]) -> np.ndarray:
         at, column = axis
@@ -228,9 +229,9 @@ class Characters:
     def _mean_squares(self) -> list[np.ndarray]:
         """By table, the mean over its cells of the squares of these weights."""
         by_axis = [(signs.inverse**2).mean(axis=0) for signs in self._signs]
-        one = np.ones(1)
+        start = np.ones(1)
         return [
-            reduce(np.multiply.outer, (by_axis[axis] for axis in table), one).ravel()
+            reduce(np.multiply.outer, (by_axis[axis] for axis in table), start).ravel()
             for table in self.lattice.tables
         ]
 
@@ -242,12 +243,12 @@ class Characters:
     @cached_property
     def demands(self) -> list[float]:
         """For every sum, the weight of its variance in the mean variance of all tables."""
-        given = self.lattice.domain.weights or (1.0,) * len(self.positions)
-        found = np.zeros(self.number)
-        tables = zip(self.positions, self._mean_squares, given, strict=True)
+        importance = self.lattice.domain.weights or (1.0,) * len(self.positions)
+        by_sum = np.zeros(self.number)
+        tables = zip(self.positions, self._mean_squares, importance, strict=True)
         for positions, squares, weight in tables:
-            found[positions] += weight * squares
-        demands: list[float] = (found / math.fsum(given)).tolist()
+            by_sum[positions] += weight * squares
+        demands: list[float] = (by_sum / math.fsum(importance)).tolist()
         return demands
 
 
@@ -257,7 +258,7 @@ def _step(weights: np.ndarray) -> int:
     (small,) = (np.abs(times - np.rint(times)) < _NEAR).all(axis=1).nonzero()
     if len(small):
         return int(_SMALL_STEPS[small[0]])
-    parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in different)
+    parts = (Fraction(float(weight)).limit_denominator(_FINEST) for weight in different)
     return math.lcm(*(part.denominator for part in parts))
 
 
@@ -317,7 +318,7 @@ class CharacterDesign:
         """Return the largest weighted distance between neighbors, exact for fractions."""
         far = 0 * scales[0]
         for steps in self._steps:
-            least = ((step, _least([scales[k] for k in own])) for step, own in steps)
+            least = ((step, _least([scales[k] for k in sums])) for step, sums in steps)
             far += max(step / scale for step, scale in least)
         return far
 
@@ -325,7 +326,7 @@ class CharacterDesign:
     def _steps(self) -> list[list[tuple[int, list[int]]]]:
         """By group, how far sums move that move, and which move so far."""
         reach = _reach(self.workload, self.totals, self.characters)
-        found = []
+        steps = []
         for group in self.groups:
             alike: dict[int, list[int]] = {}
             if len({reach[k] for k in group}) == 1:  # as counts, and much faster
@@ -334,8 +335,9 @@ class CharacterDesign:
                 for k in group:
                     alike.setdefault(reach[k], []).append(k)
             alike.pop(0, None)
-            found += [list(alike.items())] if alike else []
-        return found
+            if alike:
+                steps.append(list(alike.items()))
+        return steps
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -351,10 +353,10 @@ class CharacterDesign:
 
     def _predict(self, column: "_Column", rounded: int, deviations: np.ndarray) -> Prediction:
         positions, weights, reading = column
-        own = deviations[positions]
-        variances = weights**2 @ own**2 + reading.rounding**2
+        noise = deviations[positions]
+        variances = weights**2 @ noise**2 + reading.rounding**2
         worst = variances.argmax()
-        loadings = dict(zip(positions.tolist(), (weights[worst] * own).tolist(), strict=True))
+        loadings = dict(zip(positions.tolist(), (weights[worst] * noise).tolist(), strict=True))
         if reading.rounding:
             loadings[rounded] = reading.rounding
         return Prediction(math.sqrt(variances[worst]), loadings=loadings)
@@ -362,21 +364,21 @@ class CharacterDesign:
     def errors(self, deviations: Sequence[float]) -> list[float]:
         """Return the roots of the mean variances of the cells of every table."""
         squares = np.square(deviations).reshape(-1, self.characters.number)
-        by_total = [self.characters.mean_variances(own) for own in squares]
+        by_total = [self.characters.mean_variances(variances) for variances in squares]
         return [
             math.sqrt(
                 sum(weight**2 * by_total[k][table] for k, weight in reading.weights.items())
                 + reading.rounding**2
             )
-            for table, whole in enumerate(self._wholes)
-            for reading in whole
+            for table, readings in enumerate(self._wholes)
+            for reading in readings
         ]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured sums."""
-        numbers, own = np.concatenate(measured), np.asarray(deviations)
+        numbers, noise = np.concatenate(measured), np.asarray(deviations)
         return [
-            self._decode(column, ROUNDED - at, numbers, own)
+            self._decode(column, ROUNDED - at, numbers, noise)
             for at, column in enumerate(self._columns)
         ]
 
@@ -398,8 +400,8 @@ class CharacterDesign:
         """The released columns, table by table."""
         return [
             self._column(table, reading)
-            for table, whole in enumerate(self._wholes)
-            for reading in whole
+            for table, readings in enumerate(self._wholes)
+            for reading in readings
         ]
 
     @cached_property
@@ -408,7 +410,7 @@ class CharacterDesign:
         # numbers are rounded, but where they are to add up to those of other tables
         tables = self.workload.domain.margins
         steps = self.characters.steps if self.workload.domain.apart else [0] * len(tables)
-        return [[one.whole(one.step * step) for one in self.outputs] for step in steps]
+        return [[output.with_step(output.step * step) for output in self.outputs] for step in steps]
 
     def _column(self, table: int, reading: Reading) -> "_Column":
         positions, weights = self.characters.positions[table], self.characters.weights[table]
@@ -461,12 +463,12 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
     order = sorted(read)
     totals = tuple(layout.blocks[k] for k in order)
     outputs = tuple(
-        Reading({order.index(k): weight for k, weight in one.weights.items()}, one.step or 1)
-        for one in readings
+        Reading({order.index(k): weight for k, weight in output.weights.items()}, output.step or 1)
+        for output in readings
     )
     reach = _reach(workload, totals, characters)
-    found = weights(workload, layout)
-    squares = [found[k] * demand for k in order for demand in characters.demands]
+    block_weights = weights(workload, layout)
+    squares = [block_weights[k] * demand for k in order for demand in characters.demands]
     together, scales = boxes_of(reach, squares)
     if not together:
         return None
@@ -511,7 +513,7 @@ def worth_joining(domains: Sequence[Domain]) -> list[int]:
     >>> worth_joining([binary, large, binary]), worth_joining([large, large])
     ([0, 2], [])
     """
-    small = [k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS]
+    small = [k for k, domain in enumerate(domains) if max(domain.sizes, default=1) <= MOST_KEYS]
     sums = {k: math.prod(n + 1 for n in domains[k].sizes) - 1 for k in small}
     order = sorted((k for k in small if sums[k] < MOST_SUMS), key=lambda k: sums[k])
 
@@ -537,7 +539,7 @@ def _reach(workload: Workload, totals: Sequence[Block], characters: Characters) 
     """
     most = workload.reach.total
     replaced = workload.neighboring == "replace"
-    found = []
+    farthest = []
     for block in totals:
         (low, high) = _ends(workload, block)
         of_range = {}
@@ -547,11 +549,11 @@ def _reach(workload: Workload, totals: Sequence[Block], characters: Characters) 
                 ends.append(0)
             far = max(ends) - min(ends) if replaced else max(map(abs, ends))
             of_range[least, largest] = most * far
-        found += [of_range[one] for one in characters.ranges]
-    return found
+        farthest += [of_range[limits] for limits in characters.ranges]
+    return farthest
 
 
 def _ends(workload: Workload, block: Block) -> tuple[int, int]:
     """Return the least and the largest that a row adds to a total."""
-    every = [corner for (corner,) in corners(workload.sources[block.source], [block])]
-    return min(every), max(every)
+    values = [corner for (corner,) in corners(workload.sources[block.source], [block])]
+    return min(values), max(values)

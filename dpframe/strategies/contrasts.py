@@ -26,8 +26,8 @@ def squared_lengths(n: int) -> np.ndarray:
 
 def product_lengths(sizes: Iterable[int]) -> np.ndarray:
     """Return the squared lengths of the contrasts along all axes of these sizes, as floats."""
-    own = [squared_lengths(n)[1:].astype(np.float64) for n in sizes]
-    return reduce(np.multiply.outer, own, np.ones(()))
+    lengths = [squared_lengths(n)[1:].astype(np.float64) for n in sizes]
+    return reduce(np.multiply.outer, lengths, np.ones(()))
 
 
 def contrasts(totals: np.ndarray, axes: Iterable[int]) -> np.ndarray:
@@ -60,10 +60,10 @@ def adjoint(weights: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     >>> adjoint(np.array([1.0, 0.0, 0.0]), [0]).round(3)
     array([0.333, 0.5  , 0.167])
     """
-    found: np.ndarray = np.asarray(weights, np.float64)
+    coefficients: np.ndarray = np.asarray(weights, np.float64)
     for axis in axes:
-        found = _over_lengths(sums_and_contrasts(found, axis), axis)
-    return found
+        coefficients = _over_lengths(sums_and_contrasts(coefficients, axis), axis)
+    return coefficients
 
 
 def sums_and_contrasts(totals: np.ndarray, axis: int) -> np.ndarray:
@@ -77,24 +77,24 @@ def sums_and_contrasts(totals: np.ndarray, axis: int) -> np.ndarray:
     last = totals.swapaxes(axis, -1)  # all other axes are alike
     sums = np.cumsum(last, axis=-1)
     steps = np.arange(1, last.shape[-1], dtype=last.dtype)
-    found = np.concatenate([sums[..., -1:], sums[..., :-1] - steps * last[..., 1:]], axis=-1)
-    return found.swapaxes(-1, axis)
+    rows = np.concatenate([sums[..., -1:], sums[..., :-1] - steps * last[..., 1:]], axis=-1)
+    return rows.swapaxes(-1, axis)
 
 
 def _inverse(measured: np.ndarray, axis: int) -> np.ndarray:
     last = _over_lengths(measured, axis).swapaxes(axis, -1)
-    found = np.repeat(last[..., :1], last.shape[-1], axis=-1)
+    totals = np.repeat(last[..., :1], last.shape[-1], axis=-1)
     # cell x counts as 1 in all rows j > x, and as -x in row x
-    found[..., :-1] += np.cumsum(last[..., :0:-1], axis=-1)[..., ::-1]
-    found[..., 1:] -= np.arange(1, last.shape[-1]) * last[..., 1:]
-    return found.swapaxes(-1, axis)
+    totals[..., :-1] += np.cumsum(last[..., :0:-1], axis=-1)[..., ::-1]
+    totals[..., 1:] -= np.arange(1, last.shape[-1]) * last[..., 1:]
+    return totals.swapaxes(-1, axis)
 
 
-def _over_lengths(found: np.ndarray, axis: int) -> np.ndarray:
+def _over_lengths(rows: np.ndarray, axis: int) -> np.ndarray:
     """Divide each row by its squared length."""
-    shape = [1] * found.ndim
+    shape = [1] * rows.ndim
     shape[axis] = -1
-    return np.asarray(found / squared_lengths(found.shape[axis]).reshape(shape))
+    return np.asarray(rows / squared_lengths(rows.shape[axis]).reshape(shape))
 
 
 def place(axes: Iterable[int], layer: Collection[int]) -> tuple[slice | int, ...]:

@@ -68,13 +68,13 @@ def worst_scales(
     replaced = neighboring == "replace"
 
     def squares(g: float, v: float) -> list[float]:
-        found = [math.inf if h else 0.0 for h in reach]
+        largest = [math.inf if h else 0.0 for h in reach]
         for demand in demands:
             for k, factor in demand.items():
                 if k:
-                    found[k] = min(found[k], (v - demand.get(0, 0.0) / g) / factor)
-        found[0] = 1 / g
-        return found
+                    largest[k] = min(largest[k], (v - demand.get(0, 0.0) / g) / factor)
+        largest[0] = 1 / g
+        return largest
 
     def excess(v: float, g: float) -> float:
         moved = (h * h / s for h, s in zip(reach[1:], squares(g, v)[1:], strict=True) if h)
@@ -82,6 +82,7 @@ def worst_scales(
 
     def smallest(g: float) -> float:
         least = max(demand.get(0, 0.0) for demand in demands) / g
+        # at the least itself, an output would leave no variance for its other block
         low = least * (1 + 1e-12) + 1e-300
         high = max(1.0, 2 * least)
         while excess(high, g) > 0:
@@ -111,8 +112,8 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     if workload.rows_public or workload.most is not None or _alone(workload):
         return None
     layout = lift_totals(workload, as_asked=law.norm == 1)
-    found = weights(workload, layout)
-    if not depend_on_rows(workload, found):
+    block_weights = weights(workload, layout)
+    if not depend_on_rows(workload, block_weights):
         return None
     reach = [
         max(abs(corner) for (corner,) in corners(workload.sources[block.source], [block]))
@@ -128,7 +129,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
         demands += [{0: workload.rows_weight}] if workload.rows_weight else []
         scales = worst_scales(reach, demands, workload.neighboring, _units_apart(workload))
     else:
-        shares = [found[k] for k in range(len(layout.blocks))]
+        shares = [block_weights[k] for k in range(len(layout.blocks))]
         scales = _scales(workload, reach, shares, law.norm)
     return LinearDesign(workload, layout.blocks, scales, layout.readings)
 

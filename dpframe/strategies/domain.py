@@ -98,9 +98,9 @@ def largest_sets(sets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ..
     >>> largest_sets(((), (0,), (1,), (0, 2)))
     ((1,), (0, 2))
     """
-    whole = [frozenset(one) for one in sets]
-    pairs = zip(sets, whole, strict=True)
-    return tuple(one for one, own in pairs if not any(own < other for other in whole))
+    as_sets = [frozenset(axes) for axes in sets]
+    pairs = zip(sets, as_sets, strict=True)
+    return tuple(axes for axes, members in pairs if not any(members < other for other in as_sets))
 
 
 @frozen(slots=True)
@@ -172,7 +172,7 @@ class MarginStructure:
             One per cell of the table, row-major.
         """
         rows = zip(self.coefficients(weights), self.variances(), strict=True)
-        return math.fsum(float((part * part * own).sum()) for part, own in rows)
+        return math.fsum(float((part * part * variances).sum()) for part, variances in rows)
 
     def variances(self) -> list[np.ndarray]:
         """Return the variances of the noise of the rows of every layer, as they are shaped."""
@@ -257,8 +257,9 @@ class TreeStructure:
         variance = 0.0
         for level, tau in enumerate(self.tau):
             inverse = _inverse(self.sizes, level, self.window, self.weights[level])
-            own = float(np.square(inverse).sum(axis=1).max())
-            variance = variance / self.sizes[level] ** 2 + tau**2 * own
+            largest = float(np.square(inverse).sum(axis=1).max())
+            # a child is an equal part of its parent, and what it differs by from the others
+            variance = variance / self.sizes[level] ** 2 + tau**2 * largest
         return math.sqrt(variance)
 
     @property
@@ -283,8 +284,8 @@ class TreeStructure:
             if level or not self.weights:
                 children = children - means[:, :, None]
             if self.weights:
-                own = self.sizes, level, self.window, self.weights[level]
-                children = children @ _inverse(*own)
+                inverse = _inverse(self.sizes, level, self.window, self.weights[level])
+                children = children @ inverse
             tau = self.tau[level - len(self.sizes)]
             total += tau**2 * float(np.square(children).sum())
         if not self.weights:

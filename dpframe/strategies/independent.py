@@ -43,8 +43,8 @@ def plan_parts(workload: Workload, law: Law) -> LinearDesign | None:
 
 def _share(workload: Workload, layout: Layout, law: Law) -> LinearDesign:
     reach = move_alone(workload, layout.blocks, law.norm)
-    found = weights(workload, layout)
-    shares = _count_together(workload, layout, reach, [found[k] for k in range(len(reach))])
+    block_weights = weights(workload, layout)
+    shares = _count_together(workload, layout, reach, [block_weights[k] for k in range(len(reach))])
     scales = share_in_sets(workload, layout.blocks, reach, shares, law.norm)
     return LinearDesign(workload, layout.blocks, scales, layout.readings)
 
@@ -53,16 +53,16 @@ def _count_together(
     workload: Workload, layout: Layout, reach: Sequence[float], shares: Sequence[float]
 ) -> list[float]:
     """Let each block of a source in parts count for all of them."""
-    whole: dict[int, float] = {}
+    of_source: dict[int, float] = {}
     together = {
         block.source
         for block in layout.blocks
         if block.part in parts_of_pair(workload.sources[block.source].degree)
     }
     for block, far, share in zip(layout.blocks, reach, shares, strict=True):
-        whole[block.source] = whole.get(block.source, 0.0) + share * far**2
+        of_source[block.source] = of_source.get(block.source, 0.0) + share * far**2
     return [
-        whole[block.source] / far**2 if block.source in together else share
+        of_source[block.source] / far**2 if block.source in together else share
         for block, far, share in zip(layout.blocks, reach, shares, strict=True)
     ]
 
@@ -89,8 +89,9 @@ class WeightedDesign:
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
-        found = {scale: scale / self.weight for scale in set(scales)}  # of equal ones, one object
-        return self.design.movement([found[scale] for scale in scales], law)
+        # equal scales stay one object, which designs with many of them rely on to be fast
+        by_scale = {scale: scale / self.weight for scale in set(scales)}
+        return self.design.movement([by_scale[scale] for scale in scales], law)
 
     @property
     def common(self) -> frozenset[int]:

@@ -55,8 +55,9 @@ class LayeredDesign:
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
-        how = law.norm, self.workload.reach, self.workload.neighboring
-        return movement(self.totals.footprints, scales, *how, kernel=self.layers.kernel)
+        footprints, kernel = self.totals.footprints, self.layers.kernel
+        reach, neighboring = self.workload.reach, self.workload.neighboring
+        return movement(footprints, scales, law.norm, reach, neighboring, kernel=kernel)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -64,26 +65,28 @@ class LayeredDesign:
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs of every table, from the scales of the blocks."""
-        own = list(zip(*map(self.layers.deviations, deviations), strict=True))
-        known = {table: self._predict(table) for table in dict.fromkeys(own)}  # many err alike
-        return [one for table in own for one in known[table]]
+        tables = list(zip(*map(self.layers.deviations, deviations), strict=True))
+        # many tables err alike: every kind is predicted once
+        predictions = {table: self._predict(table) for table in dict.fromkeys(tables)}
+        return [prediction for table in tables for prediction in predictions[table]]
 
-    def _predict(self, own: Sequence[float]) -> list[Prediction]:
+    def _predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs of a table."""
-        return [replace(one, block=None) for one in self.totals.predict(own)]
+        # a cell is read off many integers: the noise of no block is its own
+        return [replace(prediction, block=None) for prediction in self.totals.predict(deviations)]
 
     def errors(self, deviations: Sequence[float]) -> list[float]:
         """Return the errors by which plans are compared, of the outputs of every table."""
-        own = list(zip(*map(self.layers.errors_to_compare, deviations), strict=True))
-        known = {table: self.totals.errors(table) for table in dict.fromkeys(own)}
-        return [one for table in own for one in known[table]]
+        tables = list(zip(*map(self.layers.errors_to_compare, deviations), strict=True))
+        errors = {table: self.totals.errors(table) for table in dict.fromkeys(tables)}
+        return [error for table in tables for error in errors[table]]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured blocks."""
         tables = zip(*map(self.layers.decode, measured, deviations), strict=True)
-        own = zip(*map(self.layers.deviations_of_cells, deviations), strict=True)
-        pairs = zip(tables, own, strict=True)
-        return [one for blocks, errors in pairs for one in self.totals.decode(blocks, errors)]
+        errors = zip(*map(self.layers.deviations_of_cells, deviations), strict=True)
+        pairs = zip(tables, errors, strict=True)
+        return [estimate for pair in pairs for estimate in self.totals.decode(*pair)]
 
 
 def measure_in_layers(workload: Workload, totals: LinearDesign, layers: Layers) -> LayeredDesign:

@@ -89,11 +89,11 @@ def has_parts(source: Source, *, in_parts: bool) -> bool:
 
 def _only_pair(workload: Workload) -> int | None:
     """Return the pair of columns that all but the number of rows is about, if there is one."""
-    about = set()
+    sources = set()
     for output in workload.outputs:
         if not output.is_everyone:
-            about.add(output.source if output.among is None else output.among[0])
-    (first, *others) = about or {EVERYONE}
+            sources.add(output.source if output.among is None else output.among[0])
+    (first, *others) = sources or {EVERYONE}
     return None if others or not has_parts(workload.sources[first], in_parts=True) else first
 
 
@@ -102,7 +102,7 @@ def _rows_of_parts(source: Source, position: int, blocks: _Blocks) -> Reading:
     rows = _read_parts(source, position, (0, 0), blocks)
     if source.optional:
         rows = rows.plus(_place(blocks, Block(position, 0, -1, everyone=1)), 1.0)
-    return rows.whole(WHOLE)
+    return rows.with_step(WHOLE)
 
 
 def _read_moments(
@@ -150,8 +150,8 @@ def _read_moment(workload: Workload, at: int, powers: Powers, blocks: _Blocks) -
 
 def _plain_rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
     """Rows of a source, counted as they are."""
-    own = position if workload.sources[position].optional else EVERYONE
-    return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
+    source = position if workload.sources[position].optional else EVERYONE
+    return Reading({_place(blocks, Block(source, 0, 1)): 1.0})
 
 
 def _plain_value(workload: Workload, output: Output, blocks: _Blocks) -> Reading:
@@ -164,7 +164,7 @@ def _plain_value(workload: Workload, output: Output, blocks: _Blocks) -> Reading
     source = workload.sources[position]
     center = (source.lower + source.upper) / 2
     total = rows.times(center + output.of_rows).plus(at, 0.5)
-    return total if output.of_rows else total.whole(2)
+    return total if output.of_rows else total.with_step(2)
 
 
 def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
@@ -192,10 +192,10 @@ def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyRead
     """Read an output off lifted totals, adding those it needs."""
     if output.kind.is_whole:
         rows = _rows(workload, output.source, blocks)
-        return rows if rows.block is not None else rows.whole(2)
+        return rows if rows.block is not None else rows.with_step(2)
     if output.kind.is_total:
         total = _value(workload, output, blocks)
-        return total if output.of_rows else total.whole(2)
+        return total if output.of_rows else total.with_step(2)
     if output.kind.of_several:
         raise TypeError("what is about several columns is read off its moments alone")
     return _read_quotient(workload, output, blocks, _rows)
@@ -207,7 +207,7 @@ def _read_quotient(
     """Read a quotient off the totals of its features, adding those it needs."""
     statistic, at = workload.statistic(output), output.source
     source = workload.sources[at]
-    width = source.upper - source.lower
+    width = source.upper - source.lower  # 0 where the bounds are equal
 
     def read(feature: str) -> Reading:
         if feature == ROWS:
@@ -279,11 +279,11 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
 
 def weights(workload: Workload, layout: Layout) -> dict[int, float]:
     """Weight of each block's variance in the sum of the outputs' relative variances."""
-    found: dict[int, float] = {}
+    block_weights: dict[int, float] = {}
     for reading, factor in (*parts(workload, layout), *_number_of_rows(workload, layout)):
         for k, weight in reading.weights.items():
-            found[k] = found.get(k, 0.0) + factor * weight**2
-    return found
+            block_weights[k] = block_weights.get(k, 0.0) + factor * weight**2
+    return block_weights
 
 
 def _number_of_rows(workload: Workload, layout: Layout) -> list[tuple[Reading, float]]:
@@ -302,18 +302,18 @@ def _number_of_rows(workload: Workload, layout: Layout) -> list[tuple[Reading, f
             assert_never(reading)
 
 
-def depend_on_rows(workload: Workload, found: Mapping[int, float]) -> bool:
+def depend_on_rows(workload: Workload, block_weights: Mapping[int, float]) -> bool:
     """Whether something depends on the number of rows, and something else is measured, too.
 
     Parameters
     ----------
     workload
         The outputs wanted.
-    found
+    block_weights
         The weights of a lifted layout.
     """
     n = KNOWN if workload.known_rows else 0
-    return bool(found.get(n)) and len(found) > 1
+    return bool(block_weights.get(n)) and len(block_weights) > 1
 
 
 def best_scales(reach: Sequence[float], weights: Sequence[float], norm: Norm) -> tuple[float, ...]:
@@ -367,8 +367,8 @@ def share_in_sets(
     factors: dict[int, float] = {}
     for sources in workload.exclusive:
         variances = {j: of_source.get(j, 0.0) ** ((norm + 2) / norm) for j in sources}
-        whole = math.fsum(variances.values())
+        total = math.fsum(variances.values())
         for j, variance in variances.items():
-            factors[j] = (variance / whole) ** (1 / (norm + 2)) if variance else 1.0
+            factors[j] = (variance / total) ** (1 / (norm + 2)) if variance else 1.0
     pairs = zip(scales, blocks, strict=True)
     return tuple(scale * factors.get(block.source, 1.0) for scale, block in pairs)

@@ -19,6 +19,7 @@ def number_values(values: np.ndarray) -> np.ndarray:
     array([0, 1, 0, 2])
     """
     _, firsts, numbers = np.unique(values, return_index=True, return_inverse=True)
+    # sorting twice ranks the values by where they come first
     return np.asarray(np.argsort(np.argsort(firsts))[numbers])
 
 
@@ -70,8 +71,8 @@ class CellSums:
     def add_up(self, values: np.ndarray) -> list[np.ndarray]:
         """Return the sums of all tables; of integers, modulo 2**64."""
         sums = [np.zeros(size, values.dtype) for size in self.sizes]
-        for table, own in zip(self.tables, sums, strict=True):
-            np.add.at(own, table, values)
+        for table, totals in zip(self.tables, sums, strict=True):
+            np.add.at(totals, table, values)
         return sums
 
     @cached_property
@@ -81,10 +82,10 @@ class CellSums:
         `None` unless each table adds up sums of the next one.
         """
         parents = []
-        for whole, part, size in zip(self.tables, self.tables[1:], self.sizes[1:], strict=False):
+        for table, part, size in zip(self.tables, self.tables[1:], self.sizes[1:], strict=False):
             parent = np.zeros(size, np.int64)
-            parent[part] = whole
-            if (parent[part] != whole).any():
+            parent[part] = table
+            if (parent[part] != table).any():
                 return None
             parents.append(parent)
         return parents
@@ -93,8 +94,8 @@ class CellSums:
     def shared(self) -> np.ndarray:
         """How many cells any two sums share, but for those of the last table."""
         shared = np.zeros((int(self.ends[-1]),) * 2)
-        for one, other in itertools.product(self.rows, repeat=2):
-            np.add.at(shared, (one, other), 1)
+        for rows, other in itertools.product(self.rows, repeat=2):
+            np.add.at(shared, (rows, other), 1)
         return shared
 
 
@@ -163,9 +164,9 @@ class LeastSquares:
     def variances(self) -> list[np.ndarray]:
         """The variances of the estimated sums, table by table."""
         of_cells = np.ones(self._sums.cells)
-        for one, other in itertools.product(self._sums.rows, repeat=2):
-            of_cells -= self._inverse[one, other]
-        of_sums = np.split(np.diag(self._rest) / self._others, self._sums.ends[1:])
+        for rows, other in itertools.product(self._sums.rows, repeat=2):
+            of_cells -= self._inverse[rows, other]
+        of_sums = np.split(np.diag(self._product) / self._others, self._sums.ends[1:])
         return [*of_sums[:-1], of_cells[np.argsort(self._sums.tables[-1])] / self._precision]
 
     @cached_property
@@ -173,10 +174,10 @@ class LeastSquares:
         """The mean variance of an estimated sum, by table."""
         if self._sums.parents is not None:
             return self.of_tables()[0]
-        return np.array([own.mean() for own in self.variances])
+        return np.array([variances.mean() for variances in self.variances])
 
     @cached_property
-    def _rest(self) -> np.ndarray:
+    def _product(self) -> np.ndarray:
         """The matrix `R U U'`, without the differences of large numbers that make it up."""
         return np.asarray(np.eye(len(self._inverse)) - self._inverse * self._ratios)
 
@@ -189,8 +190,8 @@ class LeastSquares:
         if parents is not None:
             return self._of_levels(parents)
         sums, last, inverse = self._sums, self._precision, self._inverse
-        rest = self._rest
-        covariances = rest.T / self._others  # U X^-1 U'
+        product = self._product
+        covariances = product.T / self._others  # U X^-1 U'
         beyond = np.diag(inverse) - (inverse**2) @ self._ratios  # of R U U' R
         squares = np.zeros((len(sums.sizes),) * 2)
         if len(inverse):
@@ -199,8 +200,8 @@ class LeastSquares:
             squares[:-1, :-1] = np.add.reduceat(rows, starts, axis=1)
             squares[:-1, -1] = np.add.reduceat(beyond / self._others**2, starts)
             squares[-1, :-1] = squares[:-1, -1]
-        whole = sums.cells - 2 * np.trace(rest) + (rest * rest.T).sum()
-        squares[-1, -1] = whole / last**2
+        of_cells = sums.cells - 2 * np.trace(product) + (product * product.T).sum()
+        squares[-1, -1] = of_cells / last**2
         return self.means, squares
 
     def _of_levels(self, parents: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -220,10 +221,10 @@ class LeastSquares:
             by_part = np.broadcast_to(slopes, (tables, len(u)))
             w_slopes = np.array([np.bincount(parent, slope, size) for slope in by_part])
             below.append((w, w_slopes))
-            own = 1 / (self.precisions[table] + 1 / w)
-            own_slopes = w_slopes * (own / w) ** 2
-            own_slopes[table] -= own**2
-            up.append((own, own_slopes))
+            variance = 1 / (self.precisions[table] + 1 / w)
+            variance_slopes = w_slopes * (variance / w) ** 2
+            variance_slopes[table] -= variance**2
+            up.append((variance, variance_slopes))
         v, slopes = up[-1]
         down = [(v, slopes)]
         for parent, (u, u_slopes), (w, w_slopes) in zip(
@@ -235,5 +236,5 @@ class LeastSquares:
             v = u - part**2 * left
             slopes = u_slopes - 2 * part * part_slopes * left - part**2 * left_slopes
             down.append((v, slopes))
-        variances = np.array([own.mean() for own, _ in down])
-        return variances, -np.array([own.sum(axis=1) for _, own in down])
+        variances = np.array([level.mean() for level, _ in down])
+        return variances, -np.array([level.sum(axis=1) for _, level in down])

@@ -92,7 +92,7 @@ class Reading:
         """Add a multiple of one more block."""
         return Reading({**self.weights, block: weight})
 
-    def whole(self, step: int) -> "Reading":
+    def with_step(self, step: int) -> "Reading":
         """Round to whole numbers what is a multiple of 1 / step."""
         return Reading(self.weights, step)
 
@@ -135,8 +135,8 @@ class Reading:
 
 def round_whole(read: np.ndarray) -> np.ndarray:
     """Round to int64; what is beyond, after a sum that wrapped, goes to the largest."""
-    whole: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
-    return whole
+    rounded: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+    return rounded
 
 
 @frozen(slots=True)
@@ -183,15 +183,15 @@ class Block(NamedTuple):
     @property
     def parts(self) -> list[tuple[Need, int]]:
         """Totals with their integer weights."""
-        whole: list[tuple[Need, int]] = [
+        terms: list[tuple[Need, int]] = [
             ((self.source, "value"), self.value),
             ((self.source, "rows"), self.row),
             ((EVERYONE, "rows"), self.everyone),
             ((self.source, "square"), self.square),
         ]
         if self.part is not None:
-            whole.append(((self.source, self.part), 1))
-        return [(need, weight) for need, weight in whole if weight]
+            terms.append(((self.source, self.part), 1))
+        return [(need, weight) for need, weight in terms if weight]
 
     def of(self, totals: Mapping[Need, np.ndarray]) -> np.ndarray:
         """Combine totals, modulo 2**64."""
@@ -236,7 +236,7 @@ class LinearDesign:
         """What one row adds to the blocks of its cell."""
         blocks, most = self.blocks, self.workload.most
         parts: list[Footprint | Sparse | Exclusive] = []
-        few = [k for k, block in enumerate(blocks) if block.value] if most else []
+        few = [k for k, block in enumerate(blocks) if block.value and most]
         if few and most:
             absent, present = self._kind_of_few([blocks[k] for k in few])
             parts.append(Sparse(few[0], len(few), absent, present, most))
@@ -249,9 +249,13 @@ class LinearDesign:
             for position, mine in together.items()
         }
         for sources in self.workload.exclusive:
-            own = [of_source.pop(position) for position in sources if position in of_source]
-            gone = [tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in own]
-            parts += [Exclusive(tuple(own), tuple(gone))] if own else []
+            members = [of_source.pop(position) for position in sources if position in of_source]
+            gone = [
+                tuple(blocks[k].everyone * member.parts for k in member.coordinates)
+                for member in members
+            ]
+            if members:
+                parts.append(Exclusive(tuple(members), tuple(gone)))
         return (*parts, *of_source.values())
 
     def _kind_of_few(self, blocks: Sequence[Block]) -> tuple[int, int]:
@@ -291,9 +295,12 @@ class LinearDesign:
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
-        how = law.norm, self.workload.reach, self.workload.neighboring
+        reach, neighboring = self.workload.reach, self.workload.neighboring
+        # noise that is no box adds up over all blocks, however they are grouped
         groups = self.groups if law.inside == "max" else None
-        return movement(self.footprints, scales, *how, groups=groups, joined=self.joined)
+        return movement(
+            self.footprints, scales, law.norm, reach, neighboring, groups=groups, joined=self.joined
+        )
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -301,25 +308,26 @@ class LinearDesign:
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs, for the worst mean there can be."""
-        own = self._deviations(deviations)
-        return [reading.predict(own, ROUNDED - k) for k, reading in enumerate(self.readings)]
+        by_block = self._deviations(deviations)
+        return [reading.predict(by_block, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
     def errors(self, deviations: Sequence[float]) -> list[float]:
         """Return the errors by which plans are compared: those predicted."""
-        return [one.std_error for one in self.predict(deviations)]
+        return [prediction.std_error for prediction in self.predict(deviations)]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[Any]) -> list[Estimate]:
         """Read the outputs off the measured blocks."""
         blocks = dict(enumerate(measured))
         if self.workload.known_rows is not None:
             blocks[KNOWN] = self.workload.known_rows.rows
-        own = self._deviations(deviations)
-        return [reading.decode(blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
+        by_block = self._deviations(deviations)
+        readings = enumerate(self.readings)
+        return [reading.decode(blocks, by_block, ROUNDED - k) for k, reading in readings]
 
     def _deviations(self, deviations: Sequence[Any]) -> dict[int, Any]:
         """Return the noise deviations of the blocks, and that of a public number of rows."""
-        known = self.workload.known_rows
-        of_rows = 0.0 if known is None else math.sqrt(known.variance)
+        public_rows = self.workload.known_rows
+        of_rows = 0.0 if public_rows is None else math.sqrt(public_rows.variance)
         return {KNOWN: of_rows} | dict(enumerate(deviations))
 
 
@@ -338,7 +346,7 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     if source.others:
         return _around_several(source, blocks)
     values = [(source.lower, 0), (source.upper, 0)] if parts == 1 else _around(source)
-    found = {
+    points = {
         tuple(
             block.value * value + (block.row + block.everyone) * parts + block.square * square
             for block in blocks
@@ -346,8 +354,8 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
         for value, square in values
     }
     if source.optional:
-        found.add(tuple(block.everyone * parts for block in blocks))
-    return tuple(sorted(found))
+        points.add(tuple(block.everyone * parts for block in blocks))
+    return tuple(sorted(points))
 
 
 def _around_several(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
@@ -362,10 +370,10 @@ def _around_several(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int,
         largest = [_largest(source, block.part) for block in blocks]
         present = [largest, [-most for most in largest]]
     rows = [block.row + block.everyone for block in blocks]
-    found = {tuple(map(operator.add, corner, rows)) for corner in present}
+    points = {tuple(map(operator.add, corner, rows)) for corner in present}
     if source.optional:
-        found.add(tuple(block.everyone for block in blocks))
-    return tuple(sorted(found))
+        points.add(tuple(block.everyone for block in blocks))
+    return tuple(sorted(points))
 
 
 def _largest(source: Source, moment: str | None) -> int:
@@ -397,8 +405,8 @@ def move_alone(
 
     Where it is joined, over all cells, the cell that is moved the farthest counts.
     """
-    how = norm, workload.reach, workload.neighboring
-    return move_in(workload.sources, blocks, *how, joined=joined)
+    reach, neighboring = workload.reach, workload.neighboring
+    return move_in(workload.sources, blocks, norm, reach, neighboring, joined=joined)
 
 
 def move_in(
@@ -411,19 +419,19 @@ def move_in(
     joined: bool = False,
 ) -> tuple[float, ...]:
     """Return the same for neighbors of which a unit fills so much."""
-    how = norm, reach, neighboring, joined
-    return tuple(_single_movement(sources[block.source], block, *how) for block in blocks)
+    setting = norm, reach, neighboring, joined
+    return tuple(_single_movement(sources[block.source], block, *setting) for block in blocks)
 
 
 @lru_cache  # many designs that are compared have the same blocks
-def _single_movement(source: Source, block: Block, *how: Any) -> float:
-    return _block_movement(_footprint(source, [block], [0]), *how)
+def _single_movement(source: Source, block: Block, *setting: Any) -> float:
+    return _block_movement(_footprint(source, [block], [0]), *setting)
 
 
 @lru_cache  # many blocks have the same corners
 def _block_movement(
-    one: Footprint, norm: Norm, reach: Reach, neighboring: Neighboring, joined: bool
+    footprint: Footprint, norm: Norm, reach: Reach, neighboring: Neighboring, joined: bool
 ) -> float:
     """Return how far a neighbor can move a block of which one row adds a corner."""
-    far = movement([one], (Fraction(1),), norm, reach, neighboring, joined=joined)
+    far = movement([footprint], (Fraction(1),), norm, reach, neighboring, joined=joined)
     return float(far) if norm == 1 else math.sqrt(far)

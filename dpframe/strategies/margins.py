@@ -118,8 +118,8 @@ class Lattice:
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """All layers of all tables, the smallest sets first."""
-        found = {layer for table in self.count_tables for layer in subsets(table)}
-        return tuple(sorted(found, key=lambda layer: (len(layer), layer)))
+        layers = {layer for table in self.count_tables for layer in subsets(table)}
+        return tuple(sorted(layers, key=lambda layer: (len(layer), layer)))
 
     def shape(self, table: Layer) -> tuple[int, ...]:
         """Return the sizes of the axes of a table."""
@@ -180,9 +180,9 @@ class Lattice:
     ) -> MarginStructure:
         """Say what the covariance of the cells of a table is, by the position of the table."""
         axes = self.domain.margins[table]
-        own = list(subsets(self.tables[table]))
-        layers = tuple(tuple(axes.index(axis) for axis in layer) for layer in own)
-        tau = tuple(scale * taus[layer] for layer in own)
+        sets = list(subsets(self.tables[table]))
+        layers = tuple(tuple(axes.index(axis) for axis in layer) for layer in sets)
+        tau = tuple(scale * taus[layer] for layer in sets)
         return MarginStructure("margins", self.shape(axes), layers, tau, rounding)
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
@@ -202,22 +202,22 @@ class Lattice:
     def sum_tables(self, totals: np.ndarray) -> list[np.ndarray]:
         """Return all tables wanted, from the cells in which rows are counted."""
         counted = self.split(totals)
-        found = []
+        tables = []
         for table in self.tables:
-            whole = min((one for one in counted if {*table} <= {*one}), key=self.domain.size_of)
-            others = tuple(k for k, axis in enumerate(whole) if axis not in table)
-            found.append(counted[whole].sum(others))
-        return found
+            parent = min((axes for axes in counted if {*table} <= {*axes}), key=self.domain.size_of)
+            others = tuple(k for k, axis in enumerate(parent) if axis not in table)
+            tables.append(counted[parent].sum(others))
+        return tables
 
     def contrasts(self, totals: np.ndarray) -> list[np.ndarray]:
         """Return the exact contrasts of all layers, from the cells in which rows are counted."""
         counted = self.split(totals)
-        found: dict[Layer, np.ndarray] = {}
+        by_layer: dict[Layer, np.ndarray] = {}
         for table, cells in counted.items():
-            new = [layer for layer in subsets(table) if layer not in found]
+            new = [layer for layer in subsets(table) if layer not in by_layer]
             along = contrasts(cells, range(len(table))) if new else cells
-            found |= {layer: along[place(table, layer)] for layer in new}
-        return [found[layer] for layer in self.layers]
+            by_layer |= {layer: along[place(table, layer)] for layer in new}
+        return [by_layer[layer] for layer in self.layers]
 
     def restore_cells(self, measured: Mapping[Layer, np.ndarray]) -> list[np.ndarray]:
         """Return the cells of all tables wanted, from the contrasts of their layers."""
@@ -267,8 +267,8 @@ class ContrastLayers(Layers):
             precision * math.prod((Fraction(n - 1, n) for n in shape), start=Fraction(1))
             for precision, shape in zip(self.precisions, shapes, strict=True)
         )
-        whole = sum(moved, start=Fraction(0))
-        return Kernel(whole, self._least(whole))
+        total = sum(moved, start=Fraction(0))
+        return Kernel(total, self._least(total))
 
     @cached_property
     def profile(self) -> np.ndarray:
@@ -287,9 +287,9 @@ class ContrastLayers(Layers):
         """Return the cells of every table; no scale changes how contrasts are read."""
         shapes = [self.lattice.shape_of(layer) for layer in self.lattice.layers]
         parts = np.split(measured, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-        own = zip(self.lattice.layers, parts, shapes, strict=True)
-        found = {layer: part.reshape(shape) for layer, part, shape in own}
-        return self.lattice.restore_cells(found)
+        triples = zip(self.lattice.layers, parts, shapes, strict=True)
+        by_layer = {layer: part.reshape(shape) for layer, part, shape in triples}
+        return self.lattice.restore_cells(by_layer)
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of the cells of every table, the largest by rounding."""
@@ -302,8 +302,8 @@ class ContrastLayers(Layers):
 
     @cached_property
     def _taus(self) -> dict[Layer, float]:
-        own = zip(self.lattice.layers, self.precisions, strict=True)
-        return {layer: math.sqrt(1 / precision) for layer, precision in own}
+        pairs = zip(self.lattice.layers, self.precisions, strict=True)
+        return {layer: math.sqrt(1 / precision) for layer, precision in pairs}
 
     @cached_property
     def _variances(self) -> list[tuple[float, float]]:
@@ -314,28 +314,28 @@ class ContrastLayers(Layers):
             for table in self.lattice.tables
         ]
 
-    def _least(self, whole: Fraction) -> Fraction:
+    def _least(self, total: Fraction) -> Fraction:
         """Return the least that two rows share, or a little less, where there are many axes."""
         axes = sorted({axis for layer in self.lattice.layers for axis in layer})
         if len(axes) > _MOST_AXES:
-            return -whole
-        one = math.lcm(*(precision.denominator for precision in self.precisions))
+            return -total
+        denominator = math.lcm(*(precision.denominator for precision in self.precisions))
         exact = len(axes) <= _MOST_EXACT
-        found = np.zeros((2,) * len(axes), dtype=object if exact else np.float64)
+        shared = np.zeros((2,) * len(axes), dtype=object if exact else np.float64)
         for layer, precision in zip(self.lattice.layers, self.precisions, strict=True):
             place = tuple(int(axis in layer) for axis in axes)
-            found[place] = int(precision * one) if exact else float(precision)
+            shared[place] = int(precision * denominator) if exact else float(precision)
         sizes = self.lattice.shape(tuple(axes))
         for at, n in enumerate(sizes):
-            along = np.moveaxis(found, at, 0)  # a view: without this axis in a layer, and with it
+            along = np.moveaxis(shared, at, 0)  # a view: without this axis in a layer, and with it
             apart = n * along[:1] - along[1:]
             along[:1] = n * along[:1] + (n - 1) * along[1:]
             along[1:] = apart
         unit = math.prod(sizes)
         if exact:
-            return Fraction(found.min(), one * unit)
+            return Fraction(shared.min(), denominator * unit)
         # each of the steps errs by a few parts in 2**53 of what a row shares with itself
-        return Fraction(float(found.min())) / unit - whole / 2**44
+        return Fraction(float(shared.min())) / unit - total / 2**44
 
 
 @lru_cache(16)
@@ -385,9 +385,9 @@ class TableLayers(Layers):
     @cached_property
     def kernel(self) -> Kernel:
         """What rows of different cells share: tables of a single cell."""
-        own = list(zip(self.lattice.tables, map(Fraction, self.shares), strict=True))
-        least = sum((share for table, share in own if not table), start=Fraction(0))
-        return Kernel(sum((share for _, share in own), start=Fraction(0)), least)
+        pairs = list(zip(self.lattice.tables, map(Fraction, self.shares), strict=True))
+        least = sum((share for table, share in pairs if not table), start=Fraction(0))
+        return Kernel(sum((share for _, share in pairs), start=Fraction(0)), least)
 
     @cached_property
     def profile(self) -> np.ndarray:
@@ -400,13 +400,13 @@ class TableLayers(Layers):
 
     def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the cells of every table, by the weights that are best for wide noise."""
-        found = {layer: np.zeros(self.lattice.shape_of(layer)) for layer in self.lattice.layers}
+        by_layer = {layer: np.zeros(self.lattice.shape_of(layer)) for layer in self.lattice.layers}
         parts = np.split(measured, np.cumsum(self._sizes)[:-1])
-        for table, part, own in zip(self.lattice.tables, parts, self._weights, strict=True):
+        for table, part, weights in zip(self.lattice.tables, parts, self._weights, strict=True):
             along = contrasts(part.reshape(self.lattice.shape(table)), range(len(table)))
-            for layer, weight in own.items():
-                found[layer] += weight * along[place(table, layer)]
-        return self.lattice.restore_cells(found)
+            for layer, weight in weights.items():
+                by_layer[layer] += weight * along[place(table, layer)]
+        return self.lattice.restore_cells(by_layer)
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of the cells of every table."""
@@ -425,33 +425,33 @@ class TableLayers(Layers):
     def spreads(self) -> list[dict[Layer, float]]:
         """By table, what variance 1 of its cells adds to that of contrasts of length 1."""
         return [
-            {layer: weight**2 / self.lattice.spread(table, layer) for layer, weight in own.items()}
-            for table, own in zip(self.lattice.tables, self._weights, strict=True)
+            {layer: part**2 / self.lattice.spread(table, layer) for layer, part in weights.items()}
+            for table, weights in zip(self.lattice.tables, self._weights, strict=True)
         ]
 
     @cached_property
     def _weights(self) -> list[dict[Layer, float]]:
         """By table, the part it has in what is said about its layers."""
-        told = [
+        parts = [
             {layer: share**2 * self.lattice.spread(table, layer) for layer in subsets(table)}
             for table, share in zip(self.lattice.tables, self.shares, strict=True)
         ]
-        whole = dict.fromkeys(self.lattice.layers, 0.0)
-        for own in told:
-            for layer, precision in own.items():
-                whole[layer] += precision
-        return [{layer: one / whole[layer] for layer, one in own.items()} for own in told]
+        totals = dict.fromkeys(self.lattice.layers, 0.0)
+        for layers in parts:
+            for layer, precision in layers.items():
+                totals[layer] += precision
+        return [{layer: part / totals[layer] for layer, part in layers.items()} for layers in parts]
 
 
 @lru_cache(64)  # every table is described from the same
 def _taus(layers: TableLayers, scale: float) -> dict[Layer, float]:
     """Return by layer the standard deviation of contrasts of length 1."""
-    found = dict.fromkeys(layers.lattice.layers, 0.0)
-    for share, own in zip(layers.shares, layers.spreads, strict=True):
+    squares = dict.fromkeys(layers.lattice.layers, 0.0)
+    for share, spreads in zip(layers.shares, layers.spreads, strict=True):
         variance = layers.law.standard_deviation(scale * (_ABOVE_SHARE / share)) ** 2
-        for layer, spread in own.items():
-            found[layer] += spread * variance
-    return {layer: math.sqrt(square) for layer, square in found.items()}
+        for layer, spread in spreads.items():
+            squares[layer] += spread * variance
+    return {layer: math.sqrt(square) for layer, square in squares.items()}
 
 
 @lru_cache(16)
@@ -507,8 +507,8 @@ class _Precisions:
         ``g_A = sum_S e charged_S / P_S^2``.
         """
         rows, layers = np.arange(len(logs))[:, None], len(self.charged)
-        told = self.spread * np.exp(2 * logs[:, self.of_table])
-        precisions = _sums(rows * layers + self.of_layer, told, (len(logs), layers))
+        parts = self.spread * np.exp(2 * logs[:, self.of_table])
+        precisions = _sums(rows * layers + self.of_layer, parts, (len(logs), layers))
         pulled = self.spread * (self.charged / precisions**2)[:, self.of_layer]
         slopes = _sums(rows * logs.shape[1] + self.of_table, pulled, logs.shape)
         return (self.charged / precisions).sum(1), as_shares(logs + (logs + np.log(slopes)) / 3)

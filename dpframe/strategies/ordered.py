@@ -105,19 +105,19 @@ def plan_levels(sizes: tuple[int, ...], window: Window) -> tuple[TreeLevel, ...]
     planned = []
     for level, (matrix, _) in enumerate(parts):
         factor = _UNIT * math.sqrt(errors[level] / sum(errors))
-        whole = _whole(factor * matrix, below=level > 0)
-        reading = (np.linalg.pinv if level else np.linalg.inv)(whole.astype(np.float64))
-        planned.append(TreeLevel(weights[level], 1 / factor, whole, reading))
+        integers = _whole(factor * matrix, below=level > 0)
+        reading = (np.linalg.pinv if level else np.linalg.inv)(integers.astype(np.float64))
+        planned.append(TreeLevel(weights[level], 1 / factor, integers, reading))
     return tuple(planned)
 
 
 def _whole(matrix: np.ndarray, *, below: bool) -> np.ndarray:
     """Round to integers; of children below the root, rows add up to 0 exactly."""
-    whole: np.ndarray = np.rint(matrix).astype(np.int64)
+    integers: np.ndarray = np.rint(matrix).astype(np.int64)
     if below:
-        excess = whole.sum(axis=1, keepdims=True)
-        whole -= np.sign(excess) * (np.arange(whole.shape[1]) < np.abs(excess))
-    return whole
+        excess = integers.sum(axis=1, keepdims=True)
+        integers -= np.sign(excess) * (np.arange(integers.shape[1]) < np.abs(excess))
+    return integers
 
 
 @lru_cache(32)

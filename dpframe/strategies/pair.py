@@ -87,10 +87,10 @@ def _squared(workload: Workload) -> bool:
 
 def _only_column(workload: Workload) -> int | None:
     """Position of the one source that all outputs are about, if its values can differ."""
-    about = {output.source for output in workload.outputs_and_rows} - {EVERYONE}
-    if len(about) != 1 or workload.most is not None or workload.known_rows:
+    sources = {output.source for output in workload.outputs_and_rows} - {EVERYONE}
+    if len(sources) != 1 or workload.most is not None or workload.known_rows:
         return None
-    (position,) = about
+    (position,) = sources
     source = workload.sources[position]
     return position if source.upper > source.lower else None
 
@@ -113,27 +113,27 @@ def _read_pair(source: Source, output: Output, statistic: Statistic) -> AnyReadi
     rows = Reading({0: 1 / width, 1: 1 / width})
     if output.kind.is_whole:
         missing = source.optional and output.source == EVERYONE
-        return (rows.plus(2, 1.0) if missing else rows).whole(width)
+        return (rows.plus(2, 1.0) if missing else rows).with_step(width)
     if not output.kind.is_total:
         part = output.sign / width
         return QuotientReading(statistic, {ROWS: rows, Y: Reading({0: part, 1: -part})})
     shares = {0: (upper + output.of_rows) / width, 1: (lower + output.of_rows) / width}
     total = Reading({k: share for k, share in shares.items() if share})
-    return total if output.of_rows else total.whole(width // math.gcd(width, lower))
+    return total if output.of_rows else total.with_step(width // math.gcd(width, lower))
 
 
 def _read_bernstein(source: Source, output: Output, statistic: Statistic) -> AnyReading:
     """Read an output off P, Q, R and M."""
-    whole = 4 * (source.upper - source.lower)
-    rows = Reading({0: 1 / whole, 1: 1 / whole, 2: 1 / whole})
+    step = 4 * (source.upper - source.lower)
+    rows = Reading({0: 1 / step, 1: 1 / step, 2: 1 / step})
     if output.kind.is_whole:
         missing = source.optional and output.source == EVERYONE
-        return (rows.plus(3, 1.0) if missing else rows).whole(whole)
+        return (rows.plus(3, 1.0) if missing else rows).with_step(step)
     if output.kind.is_total:
-        center = (source.lower + source.upper) / 2 / whole
+        center = (source.lower + source.upper) / 2 / step
         weights = {0: center - 0.125, 1: center, 2: center + 0.125}
-        return Reading({k: weight for k, weight in weights.items() if weight}).whole(2 * whole)
-    first = Reading({0: -1 / whole, 2: 1 / whole})
-    rest = Reading({0: 0.5 / whole, 1: -1.5 / whole, 2: 0.5 / whole})
-    read = {ROWS: rows, Y: first, SQUARES: rest}
+        return Reading({k: weight for k, weight in weights.items() if weight}).with_step(2 * step)
+    first = Reading({0: -1 / step, 2: 1 / step})
+    squares = Reading({0: 0.5 / step, 1: -1.5 / step, 2: 0.5 / step})
+    read = {ROWS: rows, Y: first, SQUARES: squares}
     return QuotientReading(statistic, {feature: read[feature] for feature in statistic.features})

@@ -45,8 +45,8 @@ class SumLayers(Layers):
         The tables that are measured, the last one with all possible cells.
     axes
         By which axes they are.
-    wanted
-        Which of them are wanted: tables with the same cells are one.
+    places
+        Where each table wanted is among them: tables with the same cells are one.
     scales
         The noise scale of their cells.
     law
@@ -56,17 +56,17 @@ class SumLayers(Layers):
     domain: Domain
     sums: CellSums
     axes: tuple[tuple[int, ...], ...]
-    wanted: tuple[int, ...]
+    places: tuple[int, ...]
     scales: tuple[float, ...]
     law: Law
 
     @cached_property
     def kernel(self) -> Kernel:
         """What rows of different cells share: at the least, tables of a single cell."""
-        told = [1 / Fraction(scale) ** self.law.norm for scale in self.scales]
-        pairs = zip(told, self.sums.sizes, strict=True)
-        alone = (own for own, size in pairs if size == 1)
-        return Kernel(sum(told, start=Fraction(0)), sum(alone, start=Fraction(0)))
+        shares = [1 / Fraction(scale) ** self.law.norm for scale in self.scales]
+        pairs = zip(shares, self.sums.sizes, strict=True)
+        alone = (share for share, size in pairs if size == 1)
+        return Kernel(sum(shares, start=Fraction(0)), sum(alone, start=Fraction(0)))
 
     @cached_property
     def profile(self) -> np.ndarray:
@@ -81,35 +81,35 @@ class SumLayers(Layers):
         """Return the cells of every table."""
         parts = np.split(measured.astype(np.float64), np.cumsum(self.sums.sizes)[:-1])
         cells = _solver(self, scale).restore_cells(parts)
-        tables = [own + 0.0 for own in self.sums.add_up(cells)]  # no zero is negative
-        return [tables[at] for at in self.wanted]
+        tables = [table + 0.0 for table in self.sums.add_up(cells)]  # no zero is negative
+        return [tables[at] for at in self.places]
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of a cell of every table, the largest there is."""
-        return [float(own.max()) for own in self.deviations_of_cells(scale)]
+        return [float(table.max()) for table in self.deviations_of_cells(scale)]
 
     def deviations_of_cells(self, scale: float) -> list[np.ndarray]:
         """Return the standard deviations of the cells of every table."""
         variances = _solver(self, scale).variances
-        return [np.sqrt(variances[at]) for at in self.wanted]
+        return [np.sqrt(variances[at]) for at in self.places]
 
     def errors_to_compare(self, scale: float) -> list[float]:
         """Return the root of the mean variance of a cell of every table."""
         means = _solver(self, scale).means
-        return [math.sqrt(means[at]) for at in self.wanted]
+        return [math.sqrt(means[at]) for at in self.places]
 
     def describe(self, table: int, scale: float) -> MarginStructure:
         """Say what the covariance of the cells of a table is."""
         cells = tuple(_positions(self.domain).tolist())
-        tau, table = tuple(self.taus(scale)), self.wanted[table]
+        tau, table = tuple(self.taus(scale)), self.places[table]
         return MarginStructure(
             "sums", self.domain.sizes, self.axes, tau, 0.0, cells=cells, table=table
         )
 
     def taus(self, scale: float) -> list[float]:
         """Return the standard deviations of the noise of all tables."""
-        own = (self.law.standard_deviation(scale * (tau * _ABOVE)) for tau in self.scales)
-        return [max(tau, _LEAST_DEVIATION) for tau in own]
+        deviations = (self.law.standard_deviation(scale * (tau * _ABOVE)) for tau in self.scales)
+        return [max(tau, _LEAST_DEVIATION) for tau in deviations]
 
 
 @lru_cache(64)  # every table is described from the same
@@ -124,30 +124,30 @@ def _positions(domain: Domain) -> np.ndarray:
 @lru_cache(16)
 def sum_layers(domain: Domain, law: Law) -> SumLayers:
     """Choose the noise of the tables."""
-    every = tuple(range(len(domain.dimensions)))
+    all_axes = tuple(range(len(domain.dimensions)))
     cells = PossibleCells(domain.sizes, _positions(domain))
-    tables = {axes: cells.in_table(axes) for axes in (*domain.margins, every)}
+    tables = {axes: cells.in_table(axes) for axes in (*domain.margins, all_axes)}
     names = {axes: table.tobytes() for axes, table in tables.items()}
     axes_of = {
-        names[axes]: axes for axes in (*domain.margins, every) if names[axes] != names[every]
+        names[axes]: axes for axes in (*domain.margins, all_axes) if names[axes] != names[all_axes]
     }
-    axes_of[names[every]] = every
+    axes_of[names[all_axes]] = all_axes  # last: least squares take the last table for the cells
     order = list(axes_of)
-    wanted = tuple(order.index(names[axes]) for axes in domain.margins)
-    weights = np.bincount(wanted, domain.weights or None, len(order)).astype(np.float64)
+    places = tuple(order.index(names[axes]) for axes in domain.margins)
+    weights = np.bincount(places, domain.weights or None, len(order)).astype(np.float64)
     sums = CellSums([tables[axes] for axes in axes_of.values()])
     even = law.norm != 1 and not domain.weights
     best = _with_even_errors(sums, weights) if even else _least_sum(sums, weights, law.norm)
     shares = np.maximum(best, _LEAST_PRECISION ** (law.norm / 2) / len(best))
     scales = tuple(float(share ** (-1 / law.norm)) for share in shares)
-    return SumLayers(domain, sums, tuple(axes_of.values()), wanted, scales, law)
+    return SumLayers(domain, sums, tuple(axes_of.values()), places, scales, law)
 
 
 def _least_sum(sums: CellSums, weights: np.ndarray, norm: Norm) -> np.ndarray:
     """Return the shares of tables for which the weighted sum of their variances is least."""
 
     def improve(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        steps = [_improve(sums, weights, own, norm) for own in logs]
+        steps = [_improve(sums, weights, start, norm) for start in logs]
         return np.array([value for value, _, _ in steps]), np.array([new for _, new, _ in steps])
 
     usual = np.log(np.maximum(weights, weights.max() * np.exp(_LEAST_LOG))) / 3
@@ -161,11 +161,11 @@ def _with_even_errors(sums: CellSums, weights: np.ndarray) -> np.ndarray:
 
     Tables that err more than others count more, until all err alike.
     """
-    wanted = weights > 0
-    counted, logs = wanted / np.count_nonzero(wanted), np.full(len(weights), -np.log(len(weights)))
+    mask = weights > 0
+    counted, logs = mask / np.count_nonzero(mask), np.full(len(weights), -np.log(len(weights)))
     for _ in range(_MOST_ROUNDS):
         mean, logs, variances = _improve(sums, counted, logs, 2)
-        if variances[wanted].max() <= (1 + _EVEN) * mean:
+        if variances[mask].max() <= (1 + _EVEN) * mean:
             break
         counted = counted * np.sqrt(variances)
         counted /= counted.sum()

@@ -63,8 +63,8 @@ def _of_layer(
     k, j = below % width // child, above % width // child
     f, g = below % child / child, above % child / child
     if table is None:
-        found = k + f * np.where(k == j, g, 1.0) - (k + f) * (j + g) / size
-        return np.where(same, found, 0.0)
+        products = k + f * np.where(k == j, g, 1.0) - (k + f) * (j + g) / size
+        return np.where(same, products, 0.0)
     if table[-1, -1]:  # of all leaves: the last edge is that of the root
         same, k, j = np.True_, below // child, above // child
     after_k, after_j = np.minimum(k + 1, size), np.minimum(j + 1, size)
@@ -105,15 +105,15 @@ def mean_products(
         case None:
             last = np.full(len(edges), leaves)
             part = (edges / leaves)[:, None]
-            own, whole = products(edges, edges), products(last, last)
-            apart = own - 2 * part * products(edges, last) + part**2 * whole
-            return np.asarray(apart.mean(axis=0) + whole[0] / 12)
+            of_edges, of_total = products(edges, edges), products(last, last)
+            apart = of_edges - 2 * part * products(edges, last) + part**2 * of_total
+            return np.asarray(apart.mean(axis=0) + of_total[0] / 12)
         case "expanding":
             return np.asarray(products(edges + 1, edges + 1).mean(axis=0))
         case int():
             low = edges % (bins - window + 1)
             high = low + window
-            own = products(low, low) + products(high, high)
-            return np.asarray((own - 2 * products(low, high)).mean(axis=0))
+            squares = products(low, low) + products(high, high)
+            return np.asarray((squares - 2 * products(low, high)).mean(axis=0))
         case _:
             assert_never(window)

@@ -38,8 +38,8 @@ _WIDEST = 2**32  # what a unit adds to a bin, as wide as values: with more, few 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
     """Plan sparse counting queries; `None` without a limit on them or where nothing is gained."""
     others = [output for output in workload.outputs if not output.is_sum]
-    asked = [output.source for output in workload.outputs if output not in others]
-    d, k = len(asked), workload.most
+    sums = [output.source for output in workload.outputs if output not in others]
+    d, k = len(sums), workload.most
     if law.norm != 2 or k is None or workload.neighboring != "add_remove":  # noqa: PLR2004
         return None
     if any(not output.is_everyone for output in others) or d < 2:  # noqa: PLR2004
@@ -48,17 +48,15 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     if shift == 0:
         return None
     p, q = shift.numerator, shift.denominator
-    blocks = (Block(EVERYONE, 0, 1), *(Block(source, q, 0, -p) for source in asked))
+    blocks = (Block(EVERYONE, 0, 1), *(Block(source, q, 0, -p) for source in sums))
     spread, of_rows = scales_of(radius, float(shift))
     rows = Reading({0: 1.0})
     readings = [
-        Reading({1 + asked.index(output.source): 1 / q, 0: p / q}, step=q)
-        if output.is_sum
-        else rows
+        Reading({1 + sums.index(output.source): 1 / q, 0: p / q}, step=q) if output.is_sum else rows
         for output in workload.outputs
     ]
     readings += [] if others else [rows]
-    return LinearDesign(workload, blocks, (of_rows, *(q * spread for _ in asked)), tuple(readings))
+    return LinearDesign(workload, blocks, (of_rows, *(q * spread for _ in sums)), tuple(readings))
 
 
 def scales_of(radius: float, shift: float) -> tuple[float, float]:
@@ -160,8 +158,9 @@ class SpreadDesign:
         bins = Sparse(0, self.workload.cells, absent, present, reach.full)
         units = Footprint((1,), ((1,),))
         groups = self.groups if law.inside == "max" else None
-        how = law.norm, Reach(1, 1, 0, 1), self.workload.neighboring  # a unit is one record
-        return movement([bins, units], scales, *how, groups=groups)
+        record = Reach(1, 1, 0, 1)  # a unit is one record: its rows are in the footprints
+        neighboring = self.workload.neighboring
+        return movement([bins, units], scales, law.norm, record, neighboring, groups=groups)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -174,9 +173,9 @@ class SpreadDesign:
 
     def errors(self, deviations: Sequence[float]) -> list[float]:
         """Return the error by which plans are compared: that of a bin."""
-        return [one.std_error for one in self.predict(deviations)]
+        return [prediction.std_error for prediction in self.predict(deviations)]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the counts of the bins."""
-        blocks, own = dict(enumerate(measured)), dict(enumerate(deviations))
-        return [self._reading.decode(blocks, own, ROUNDED)]
+        blocks, noise = dict(enumerate(measured)), dict(enumerate(deviations))
+        return [self._reading.decode(blocks, noise, ROUNDED)]

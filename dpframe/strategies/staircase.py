@@ -57,8 +57,10 @@ def design(workload: Workload, law: Law) -> StaircaseDesign | None:
     rows_alone = all(output.kind.is_whole for output in workload.outputs)
     if rows_alone and workload.reach.rows == workload.weight == 1:  # most counts
         return None
-    made = design_beside(workload, law)
-    return None if made is None or max(made.scales) * workload.weight == 1 else made
+    staircase = design_beside(workload, law)
+    if staircase is None or max(staircase.scales) * workload.weight == 1:
+        return None
+    return staircase
 
 
 def design_beside(workload: Workload, law: Law) -> StaircaseDesign | None:
@@ -72,7 +74,7 @@ def design_beside(workload: Workload, law: Law) -> StaircaseDesign | None:
     period, stairs = next(filter(None, steps))
     if period > MOST_MOVED:
         return None
-    scales = tuple(float(own[0]) if own else 0.0 for own in steps)
+    scales = tuple(float(step[0]) if step else 0.0 for step in steps)
     return StaircaseDesign(workload, layout.blocks, scales, layout.readings, stairs=stairs)
 
 
@@ -83,8 +85,8 @@ def _steps(workload: Workload, blocks: Sequence[Block]) -> list[tuple[int, int] 
     alone = move_in(workload.sources, blocks, 1, cell, "add_remove")
     farthest = move_in(workload.sources, blocks, 1, cell, "replace", joined=True) if both else alone
     return [
-        _best_step(reach, math.ceil(one), math.ceil(far), both=both) if far else None
-        for one, far in zip(alone, farthest, strict=True)
+        _best_step(reach, math.ceil(single), math.ceil(far), both=both) if far else None
+        for single, far in zip(alone, farthest, strict=True)
     ]
 
 
@@ -94,7 +96,7 @@ def _best_step(reach: Reach, alone: int, farthest: int, *, both: bool) -> tuple[
         return farthest, 1
     if not both:
         return alone, reach.touched
-    ways = [(farthest, min(2 * reach.touched, reach.cells))]
+    steps = [(farthest, min(2 * reach.touched, reach.cells))]
     if alone:
-        ways.append((alone, 2 * reach.touched))
-    return min(ways, key=lambda way: (way[0] * way[1], way[1]))
+        steps.append((alone, 2 * reach.touched))
+    return min(steps, key=lambda step: (step[0] * step[1], step[1]))

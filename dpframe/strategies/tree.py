@@ -77,9 +77,9 @@ class _Tree(Layers, Protocol):
 
     def errors_to_compare(self, scale: float) -> list[float]:
         """Return the root of the mean variance of the sums wanted, or for all ranges of ends."""
-        known = self.describe(0, scale)
-        mean = mean_products(known.edge_products, known.leaves, self.bins, self.window)
-        return [math.sqrt(float(mean @ np.square(known.tau)))]
+        structure = self.describe(0, scale)
+        mean = mean_products(structure.edge_products, structure.leaves, self.bins, self.window)
+        return [math.sqrt(float(mean @ np.square(structure.tau)))]
 
     def describe(self, table: int, scale: float) -> TreeStructure:
         """Say what the covariance of the bins is, the same in all groups."""
@@ -109,16 +109,18 @@ class MatrixTree(_Tree):
     @cached_property
     def kernel(self) -> Kernel:
         """What rows of different bins share."""
-        whole, above, least = 0, 0, []
+        total, above, least = 0, 0, []
         for level in self.levels:
             matrix = level.matrix.astype(np.float64)
             shared = matrix.T @ matrix  # exact: no sum leaves 2**53
-            own = np.diag(shared)
+            diagonal = np.diag(shared)
             others = shared[~np.eye(level.size, dtype=bool)]
-            least += [above + int(others.min())] if len(others) else []
-            whole += int(own.max())
-            above += int(own.min())
-        return Kernel(Fraction(whole), Fraction(min(least, default=whole)))
+            # rows that part at this level are under the same nodes above
+            if len(others):
+                least.append(above + int(others.min()))
+            total += int(diagonal.max())
+            above += int(diagonal.min())
+        return Kernel(Fraction(total), Fraction(min(least, default=total)))
 
     @cached_property
     def profile(self) -> np.ndarray:
@@ -127,12 +129,12 @@ class MatrixTree(_Tree):
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return what is measured of each tree, from the root down."""
-        sums, found = fill_leaves(totals, self.bins, self._leaves), []
+        sums, parts = fill_leaves(totals, self.bins, self._leaves), []
         for level in reversed(self.levels):
             children = sums.reshape(self.groups, -1, level.size)
-            found.append((children @ level.matrix.T).reshape(self.groups, -1))
+            parts.append((children @ level.matrix.T).reshape(self.groups, -1))
             sums = children.sum(axis=2)
-        return np.concatenate(found[::-1], axis=1).ravel()
+        return np.concatenate(parts[::-1], axis=1).ravel()
 
     def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the numbers in all bins; no scale changes how matrices are read."""
@@ -198,9 +200,10 @@ class NodeTree(_Tree):
     @cached_property
     def kernel(self) -> Kernel:
         """What rows of different bins share."""
-        own = [Fraction(share) for share in self.shares]
-        whole = sum(own, start=Fraction(0))
-        return Kernel(whole, own[0] if self.sizes else whole)
+        shares = [Fraction(share) for share in self.shares]
+        total = sum(shares, start=Fraction(0))
+        least = shares[0] if self.sizes else total  # rows that part at the root share its count
+        return Kernel(total, least)
 
     @cached_property
     def profile(self) -> np.ndarray:
@@ -212,12 +215,12 @@ class NodeTree(_Tree):
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return the counts of each tree, from the root down."""
         sums = fill_leaves(totals, self.bins, self._nodes[-1])
-        found = [sums]
+        counts = [sums]
         for size in reversed(self.sizes):
             sums = sums.reshape(self.groups, -1, size).sum(axis=2)
-            found.append(sums)
-        found.reverse()
-        return np.concatenate([found[level] for level in self._counted_levels], axis=1).ravel()
+            counts.append(sums)
+        counts.reverse()
+        return np.concatenate([counts[level] for level in self._counted_levels], axis=1).ravel()
 
     def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the numbers in all bins, by least squares.
@@ -225,16 +228,16 @@ class NodeTree(_Tree):
         From the leaves up, every node gets the best estimate that its subtree gives; from the root
         down, children are moved to add up to their parent.
         """
-        noisy, known = self._levels(measured), self._precisions(scale)
-        sums, precision, found = noisy[-1], known[-1], []
+        noisy, precisions = self._levels(measured), self._precisions(scale)
+        sums, precision, levels = noisy[-1], precisions[-1], []
         for level in range(len(self.sizes), 0, -1):
             size = self.sizes[level - 1]
             both = sums_and_contrasts(sums.reshape(self.groups, -1, size), 2)
-            found.append(both)
-            below, here = precision / size, known[level - 1]
+            levels.append(both)
+            below, here = precision / size, precisions[level - 1]
             sums = (below * both[:, :, 0] + here * noisy[level - 1]) / (below + here)
             precision = below + here
-        for both in reversed(found):
+        for both in reversed(levels):
             both[:, :, 0] = sums
             sums = restore_totals(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
@@ -257,18 +260,18 @@ class NodeTree(_Tree):
         """Return the noisy counts of all levels, zeros for those that are not counted."""
         sizes = [self._nodes[level] for level in self._counted_levels]
         parts = np.split(measured.reshape(self.groups, -1), np.cumsum(sizes)[:-1], axis=1)
-        found = [np.zeros((self.groups, nodes)) for nodes in self._nodes]
+        counts = [np.zeros((self.groups, nodes)) for nodes in self._nodes]
         for level, part in zip(self._counted_levels, parts, strict=True):
-            found[level] = part.astype(np.float64)
-        return found
+            counts[level] = part.astype(np.float64)
+        return counts
 
     def _precisions(self, scale: float) -> np.ndarray:
         """Return the precision of a count of each level."""
-        found = np.zeros(len(self.shares))
+        precisions = np.zeros(len(self.shares))
         for level in self._counted_levels:
-            own = self.law.standard_deviation(scale / self.shares[level] * _ABOVE)
-            found[level] = max(own, _LEAST_DEVIATION) ** -2.0
-        return found
+            deviation = self.law.standard_deviation(scale / self.shares[level] * _ABOVE)
+            precisions[level] = max(deviation, _LEAST_DEVIATION) ** -2.0
+        return precisions
 
 
 def _of_layers(sizes: Sequence[int]) -> np.ndarray:
@@ -298,34 +301,35 @@ def node_weights(structure: TreeStructure, leaves: np.ndarray) -> list[tuple[flo
     Examples
     --------
     >>> from dpframe.privacy.laws import LAPLACE
-    >>> known = NodeTree((2,), (0.5, 0.5), 2, 1, LAPLACE).describe(0, 1)
-    >>> [own.round(3).tolist() for _, own in node_weights(known, np.array([1.0, 0.0]))]
+    >>> structure = NodeTree((2,), (0.5, 0.5), 2, 1, LAPLACE).describe(0, 1)
+    >>> weights = node_weights(structure, np.array([1.0, 0.0]))
+    >>> [nodes.round(3).tolist() for _, nodes in weights]
     [[0.333], [0.667, -0.333]]
     """
     sizes, widest = structure.sizes, max(structure.tau)
     of_contrasts = (np.asarray(structure.tau) / widest) ** -2.0
-    own = np.linalg.solve(_of_layers(sizes), of_contrasts) / of_contrasts
-    own[own < _LEAST_PART] = 0  # of levels that are not counted: rounding alone
+    parts = np.linalg.solve(_of_layers(sizes), of_contrasts) / of_contrasts
+    parts[parts < _LEAST_PART] = 0  # of levels that are not counted: rounding alone
     means, apart = fill_leaves(leaves, len(leaves), structure.leaves)[0], []
     for size in reversed(sizes):
         children = means.reshape(-1, size)
         means = children.mean(axis=1)
         apart.append((children - means[:, None]).ravel())
-    found, left = [], means
-    for level, part in enumerate(own.tolist()):
+    weights, left = [], means
+    for level, part in enumerate(parts.tolist()):
         if part:
             deviation = widest * float((part * of_contrasts[level]) ** -0.5)
-            found.append((deviation, part * left))
+            weights.append((deviation, part * left))
         if level < len(sizes):
             left = apart[-1 - level] + np.repeat((1 - part) * left, sizes[level])
-    return found
+    return weights
 
 
 @lru_cache
 def plan_nodes(bins: int, window: Window = None) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return the tree of the least error, and the shares of its levels."""
-    found = (_share_levels(sizes, bins, window) for sizes in dict.fromkeys(_trees(bins)))
-    return min(found, key=lambda one: one[0])[1:]
+    trees = (_share_levels(sizes, bins, window) for sizes in dict.fromkeys(_trees(bins)))
+    return min(trees, key=lambda tree: tree[0])[1:]
 
 
 def _trees(bins: int) -> Iterator[tuple[int, ...]]:
