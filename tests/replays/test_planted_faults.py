@@ -28,7 +28,7 @@ def tables_share_all(patch):
     movement = layered.movement
 
     def shared(*given, kernel):
-        return movement(*given, kernel=replace(kernel, least=kernel.whole))
+        return movement(*given, kernel=replace(kernel, least=kernel.most))
 
     patch.setattr(layered, "movement", shared)
 

@@ -34,7 +34,7 @@ def test_scales_are_rounded_up_whatever_they_are_multiplied_with(scale):
     squares = (measuring(layers, domain).astype(object)) ** 2
     inverse = [1 / sigma**2 for sigma in sigmas(layers, scale)]
     moved = max(sum(a * b for a, b in zip(row, inverse, strict=True)) for row in squares.T[:40])
-    assert moved <= layers.kernel.whole / Fraction(scale) ** 2
+    assert moved <= layers.kernel.most / Fraction(scale) ** 2
 
 
 def test_where_patterns_are_compared_in_floats_the_least_is_never_above_the_exact_one(monkeypatch):
@@ -42,10 +42,10 @@ def test_where_patterns_are_compared_in_floats_the_least_is_never_above_the_exac
     exact = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
     monkeypatch.setattr(margins, "_MOST_EXACT", 0)
     floats = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
-    assert exact.least - exact.whole / 2**43 < floats.least <= exact.least
+    assert exact.least - exact.most / 2**43 < floats.least <= exact.least
     monkeypatch.setattr(margins, "_MOST_AXES", 4)
     most = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
-    assert most.least == -exact.whole
+    assert most.least == -exact.most
 
 
 @pytest.mark.parametrize("made", [gaussian, laplace])
@@ -77,7 +77,7 @@ def test_every_cell_of_every_table_has_the_same_error_in_the_equal_plan():
 )
 def test_the_equal_error_has_a_closed_form(sizes, ways, error):
     tables = up_to(len(sizes), ways)
-    whole = gaussian(domain_of(sizes, tables)).kernel.whole
+    whole = gaussian(domain_of(sizes, tables)).kernel.most
     parts = (math.prod(Fraction(sizes[k] - 1, sizes[k] + 1) for k in one) for one in tables)
     assert whole == sum(parts)
     assert math.sqrt(whole) == pytest.approx(error, rel=1e-3)
@@ -90,14 +90,14 @@ def test_weights_give_the_least_weighted_variance():
 
     def cost(one):
         errors = np.square(one.deviations(1e9)) / 1e18
-        return float(one.kernel.whole) * (errors @ weights)
+        return float(one.kernel.most) * (errors @ weights)
 
     best = cost(layers)
     closed = sum(  # (sum p sqrt q)^2
         float(a) * math.prod(1 - 1 / SIZES[k] for k in layer)
         for layer, a in zip(layers.lattice.layers, layers.precisions, strict=True)
     )
-    assert closed == pytest.approx(float(layers.kernel.whole), rel=1e-12)
+    assert closed == pytest.approx(float(layers.kernel.most), rel=1e-12)
     for _ in range(50):
         near = [a * Fraction(math.exp(rng.normal(0, 0.2))) for a in layers.precisions]
         assert cost(margins.ContrastLayers(layers.lattice, tuple(near))) > best
@@ -137,7 +137,7 @@ def test_separate_tables_are_reconciled_by_the_least_squares_of_all_cells():
 )
 def test_the_best_split_of_separate_tables(sizes, ways, error):
     layers = laplace(domain_of(sizes, up_to(len(sizes), ways)))
-    moved = float(layers.kernel.whole)
+    moved = float(layers.kernel.most)
     errors = np.array(layers.deviations(1000 * moved)) / 1000
     assert math.sqrt((errors**2).mean()) == pytest.approx(error, rel=2e-3)
 

@@ -42,7 +42,7 @@ def test_scales_are_rounded_up_whatever_they_are_multiplied_with(make, norm, sca
     tree = make((3, 2, 4))
     moved = kernel_of(tree, norm, scale)
     assert (
-        max(moved[k, k] for k in range(len(moved))) <= tree.kernel.whole / Fraction(scale) ** norm
+        max(moved[k, k] for k in range(len(moved))) <= tree.kernel.most / Fraction(scale) ** norm
     )
 
 
@@ -192,7 +192,7 @@ def test_sums_of_1024_bins_err_little_more_than_a_lower_bound(window, most):
     bins = 1024
     tree = planned(MatrixTree, bins, window=window)
     known = tree.describe(0, 1e9)
-    moved = 1e-9 * math.sqrt(tree.kernel.whole)
+    moved = 1e-9 * math.sqrt(tree.kernel.most)
     values = np.linalg.eigvalsh(count_sums(bins, window))  # the mean square of all sums
     bound = np.sqrt(np.maximum(values, 0)).sum() / math.sqrt(bins)
     low, high = np.triu_indices(bins + 1, 1)
