@@ -41,9 +41,7 @@ def workload(bins, groups=3, neighboring="add_remove", caps=None):
 def test_scales_are_rounded_up_whatever_they_are_multiplied_with(make, norm, scale):
     tree = make((3, 2, 4))
     moved = kernel_of(tree, norm, scale)
-    assert (
-        max(moved[k, k] for k in range(len(moved))) <= tree.kernel.most / Fraction(scale) ** norm
-    )
+    assert max(moved[k, k] for k in range(len(moved))) <= tree.kernel.most / Fraction(scale) ** norm
 
 
 @pytest.mark.parametrize("bins", [1, 2, 5, 24, 23, 101, 401])
