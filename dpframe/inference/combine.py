@@ -137,7 +137,8 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
     ends = _of_doubtful_rows(tables, combined, level).clip(first, last)
     if first < last and np.isclose(ends, [first, last], rtol=1e-9, atol=0).all():
         return combined * np.nan
-    return combined.assign(**ends)
+    # few rows do not lead outside of what is possible, where the interval cannot go
+    return combined.assign(estimate=combined["estimate"].clip(first, last), **ends)
 
 
 def combined_rows(

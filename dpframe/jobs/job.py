@@ -252,8 +252,12 @@ def _options(section: Section, queries: Section, overrides: Overrides) -> dict[s
         name: query["mechanism"] for name, query in queries.table.items() if "mechanism" in query
     }
     if mechanisms:
-        if "mechanism" in options or len(mechanisms) < len(queries.table):
+        reason = ""
+        if "mechanism" in options:
+            reason = "stands in [release], too: keep one of the two."
+        elif len(mechanisms) < len(queries.table):
             reason = "is of this query alone: name one in every query, or one for all in [release]."
+        if reason:
             raise queries.section(next(iter(mechanisms))).error(reason, "mechanism")
         options["mechanism"] = mechanisms
     options["name"] = section.text("name") if overrides.name is None else overrides.name

@@ -216,7 +216,10 @@ class Fullest:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy it however long ago the states were looked for."""
         states, changed = self._looked_for()
-        return Fullest, (Fullest(states=states), changed)
+        if changed:
+            return Fullest, (Fullest(states=states), changed)
+        # one that follows another would be copied by way of a third, and so on
+        return Fullest, (None, (), states)
 
 
 def _add_fullest(states: Sequence[Filled], filled: Filled) -> Sequence[Filled]:

@@ -336,12 +336,16 @@ def refusal(left: BudgetStatus, entry: Entry) -> BudgetExceededError:
             "dpf.Budget(epsilon, delta, discovery=...).",
             parameter="discovery",
         )
-    return _exceeded(left, describe(loss), spend.kind, spend.amount)
+    gaussian = loss.mu_squared and not left.pots.spare.mu_squared
+    remedy = 'What is left holds Laplace noise alone: take mechanism="laplace".' if gaussian else ""
+    return _exceeded(left, describe(loss), spend.kind, spend.amount, remedy)
 
 
-def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> BudgetExceededError:
+def _exceeded(
+    left: BudgetStatus, needed: str, kind: str, amount: Fraction, remedy: str = ""
+) -> BudgetExceededError:
     """Say what does not fit, what does, and what was released under that budget last."""
-    remedy = "Spend less: a budget is fixed once its ledger is made."
+    remedy = remedy or "Spend less: a budget is fixed once its ledger is made."
     if not any(left.pots.largest):
         remedy = "Nothing is left: less than a billionth of a budget counts as nothing."
     latest = left.log.latest_of(left.of_part, _MOST_NAMED)

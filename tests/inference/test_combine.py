@@ -280,6 +280,19 @@ def test_rates_of_few_rows_beside_many_err_as_much_as_they_say():
     assert 0.75 < np.std(errors) / found["std_error"].median() < 1.25
 
 
+@pytest.mark.parametrize("spend", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}])
+def test_combined_rates_of_few_rows_are_rates_and_in_their_intervals(spend):
+    # without a limit, one in three leaves 0 to 1: none of 100 known ones with chance 1e-17
+    frame, _ = small_rates(60, 3, 2, 0.8, seed=4)
+    made = frame.dp.rate("met", by=["g", "cell"], **spend)
+    weights = {c: (1 + c) / 6 for c in range(3)}
+    found = pd.concat([made.dp.combine({(g, c): weights[c] for c in weights}) for g in range(60)])
+    known = found.dropna()
+    assert len(known) > 5
+    assert known["estimate"].between(0, 1).all()
+    assert known["estimate"].between(known["low"], known["high"]).all()
+
+
 def test_a_combination_of_nothing_known_has_no_numbers():
     frame, _ = small_rates(1, 3, 1, 0.5, seed=3)
     made = frame.dp.rate("met", by=["g", "cell"], epsilon=0.01)

@@ -129,6 +129,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 from dpframe.errors import PlanFileError
+from dpframe.jobs.job import Overrides, read_plan
 for path in sorted(Path(sys.argv[1]).glob("*.toml")):
     given = Overrides({"month": "3"} if "{month}" in path.read_text() else {})
     began = time.process_time()

@@ -29,13 +29,19 @@ def test_queries_of_a_plan_name_their_mechanisms(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("queries", "of_release"), [(COUNT + LAPLACE + TOTAL + FARE, ""), (BOTH, GAUSSIAN)]
+    ("queries", "of_release", "words"),
+    [
+        (COUNT + LAPLACE + TOTAL + FARE, "", "in every query, or one for all in [release]"),
+        (BOTH, GAUSSIAN, "stands in [release], too"),
+    ],
 )
-def test_a_mechanism_is_named_in_all_queries_or_for_all(tmp_path, capsys, queries, of_release):
+def test_a_mechanism_is_named_in_all_queries_or_for_all(
+    tmp_path, capsys, queries, of_release, words
+):
     plan = planned(tmp_path, (QUERIES, queries), ("[release]\n", f"[release]\n{of_release}"))
     assert main(["preview", str(plan), *MARCH]) == UNREADABLE
     said = capsys.readouterr().err
-    assert "queries.n.mechanism" in said and "in every query, or one for all in [release]" in said
+    assert "queries.n.mechanism" in said and words in said
 
 
 @pytest.mark.parametrize("name", ["gausian", "auto", ""])
