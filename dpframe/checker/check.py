@@ -241,7 +241,7 @@ def worst_over_cells(
     rows = RowVectors((Component((group,), np.zeros((1, 1), np.intp)),), (), 0, True, False)
     cell = Cell(rows, noise, [ONE_CELL], apart=True)
     filling = FilledCaps.of(measured.caps, measured.places.groups)
-    most = filling.full * filling.rows + filling.rest
+    most = filling.full * filling.rows + filling.remainder
     always = _is_always(measured, vectors)
     replaced = measured.neighboring == "replace"
     pairs = [(most, 0)] * (not (always and replaced)) + [(most, most)] * replaced
@@ -287,7 +287,7 @@ def worst_with_units(measured: Measured) -> Found:
     Between cells that are full and cells without rows, what all cells cost is linear in how many
     are full: one, or as many as caps allow.
     """
-    if any(total.values or total.given for total in measured.totals):
+    if any(total.values or total.conditions for total in measured.totals):
         raise PlanCheckError.of("units are counted beside more than rows")
     size = measured.places.cells
     filling = FilledCaps.of(measured.caps, measured.places.groups)
@@ -318,8 +318,8 @@ def _fillings(filling: FilledCaps) -> Iterator[list[int]]:
     yield [1] * filling.touched
     for full in {1, filling.full}:
         yield [filling.rows] * full
-    if filling.rest:
-        yield [filling.rows] * filling.full + [filling.rest]
+    if filling.remainder:
+        yield [filling.rows] * filling.full + [filling.remainder]
 
 
 def _cells_of(

@@ -124,22 +124,22 @@ class ProbedTotal:
     ----------
     values
         Columns of whose values it is made.
-    given
+    conditions
         Columns of the condition and of the weight of a row.
     units
         Whether one row of a unit alone is counted.
     few
         Whether a row adds to a few of these totals at most.
-    known
+    is_exact
         Whether odd values of its columns stand for all others. They do not where squares, products
         or arithmetic are added up, and where columns are compared with each other.
     """
 
     values: tuple[Hashable, ...] = ()
-    given: tuple[Hashable, ...] = ()
+    conditions: tuple[Hashable, ...] = ()
     units: bool = False
     few: bool = False
-    known: bool = True
+    is_exact: bool = True
 
 
 @frozen

@@ -210,16 +210,16 @@ class _Probe:
         self._dice = dice
         self._totals = measured.totals
         self._reads = [np.flatnonzero(row).tolist() for row in weights]
-        self._hubs = {column for total in self._totals for column in total.given}
+        self._hubs = {column for total in self._totals for column in total.conditions}
         self._values = {label: odd_values(column) for label, column in measured.columns.items()}
         self._places = {label: at for at, label in enumerate(self._values)}
-        self._sampled = not all(total.known for total in self._totals)
+        self._sampled = not all(total.is_exact for total in self._totals)
 
     def _near(self, block: int) -> set[Hashable]:
         """Return columns that decide on the class of a row, for a block."""
         totals = [self._totals[n] for n in self._reads[block]]
-        given_columns = {column for total in totals for column in total.given}
-        return given_columns | {c for total in totals for c in total.values if c in self._hubs}
+        conditions = {column for total in totals for column in total.conditions}
+        return conditions | {c for total in totals for c in total.values if c in self._hubs}
 
     def _free(self, block: int) -> set[Hashable]:
         """Return columns of values that are free, for a block."""

@@ -33,7 +33,7 @@ class FilledCaps:
 
     Parameters
     ----------
-    full, rows, rest
+    full, rows, remainder
         Cells with `rows` rows each, and the rows of one further cell.
     touched
         Most cells with rows of it.
@@ -43,7 +43,7 @@ class FilledCaps:
 
     full: int
     rows: int
-    rest: int
+    remainder: int
     touched: int
     cells: int
 
@@ -54,7 +54,7 @@ class FilledCaps:
         Examples
         --------
         >>> FilledCaps.of(Caps(rows=7, groups=5, rows_per_group=2), 100)
-        FilledCaps(full=3, rows=2, rest=1, touched=5, cells=100)
+        FilledCaps(full=3, rows=2, remainder=1, touched=5, cells=100)
         """
         groups = cells if caps.groups is None else min(caps.groups, cells)
         in_cell = caps.rows_per_group or caps.rows
@@ -99,7 +99,7 @@ def worst_cells(
 
 
 def _alone(filling: FilledCaps) -> FilledCells:
-    cells = [(filling.full, filling.rows, 0), (1, filling.rest, 0)]
+    cells = [(filling.full, filling.rows, 0), (1, filling.remainder, 0)]
     return [(times, a, b) for times, a, b in cells if times and a]
 
 
@@ -109,11 +109,11 @@ def _pairs(filling: FilledCaps) -> Iterator[FilledCells]:
     A rest is nowhere, in a cell of its own, or in a full cell of the other; or both are in one
     cell. What full cells cost is linear in how many have rows of both, between three ends.
     """
-    rows, rest = filling.rows, filling.rest
+    rows, remainder = filling.rows, filling.remainder
     nowhere, alone, inside = 0, 1, 2
-    kinds = (nowhere, alone, inside) if rest else (nowhere,)
+    kinds = (nowhere, alone, inside) if remainder else (nowhere,)
     ways = [(*pair, 0) for pair in itertools.product(kinds, repeat=2)]
-    if rest:
+    if remainder:
         ways.append((nowhere, nowhere, 1))
     for mine, theirs, together in ways:
         inside_full = (mine == inside) + (theirs == inside)
@@ -128,9 +128,9 @@ def _pairs(filling: FilledCaps) -> Iterator[FilledCells]:
             cells = [
                 (both, rows, rows),
                 (full_alone, rows, 0),
-                (inside_full, rows, rest),
-                (rests_alone, rest, 0),
-                (together, rest, rest),
+                (inside_full, rows, remainder),
+                (rests_alone, remainder, 0),
+                (together, remainder, remainder),
             ]
             yield [(times, a, b) for times, a, b in cells if times]
 

@@ -31,6 +31,7 @@ def nearest_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     is spread in proportion: sums always hold, and where cells are noise thousands of times larger,
     rounds can run out before the distance is the least one.
     """
+    # a Newton step solves as many equations as there are rows: take the shorter side
     if table.shape[0] > table.shape[1]:
         return nearest_table(table.T, columns, rows).T
     nearest = np.zeros(table.shape)
@@ -54,9 +55,8 @@ def _climb(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarr
         raised = table + levels[:, None]
         cells = np.maximum(raised + _levels(raised.T, columns), 0.0)
         missing = rows - cells.sum(axis=1)
-        return _Point(
-            levels, cells, missing - missing.mean()
-        )  # together, rounding is all they miss
+        # together, rounding is all they miss
+        return _Point(levels, cells, missing - missing.mean())
 
     point = at(np.zeros(rows.size))
     spread = float(np.ptp(table) + rows.max())
@@ -141,7 +141,8 @@ def rounded_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     missing = rows - floors.sum(axis=1), columns - floors.sum(axis=0)
     for further in (False, True):
         rounded = floors + _cheapest_steps(floors, shares, *missing, further=further)
-        if _has_sums(rounded, rows, columns):
+        sums = (rounded.sum(axis=1), rows), (rounded.sum(axis=0), columns)
+        if rounded.min(initial=0.0) >= 0 and all(np.array_equal(*pair) for pair in sums):
             return np.asarray(rounded)
     return _fill_corner(floors, rows, columns)  # whatever the solver did
 
@@ -177,11 +178,6 @@ def _cheapest_steps(
         return np.zeros(floors.shape)
     steps = np.rint(solution.x).reshape(-1, m, n)
     return np.asarray(np.tensordot(signs, steps, axes=1))
-
-
-def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
-    pairs = (table.sum(axis=1), rows), (table.sum(axis=0), columns)
-    return bool(table.min(initial=0.0) >= 0) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def _fill_corner(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

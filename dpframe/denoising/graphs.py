@@ -92,20 +92,18 @@ def trend_filter(
     graph = _graph(y.size, pairs, order)
     center = _means(y, graph.labels)  # penalties do not see the mean of a component
     offsets = y - center
-    unit = (
-        s
-        if chosen_penalty is None
-        else min(chosen_penalty, float(np.abs(offsets).max()) or chosen_penalty)
-    )
-    z = offsets / unit
-    strength = (
-        _best_penalty(z, graph, shown=progress) if chosen_penalty is None else chosen_penalty / unit
-    )
+    if chosen_penalty is None:
+        unit = s
+        strength = _best_penalty(offsets / unit, graph, shown=progress)
+        used = s * strength
+    else:
+        # a unit above all offsets would leave them small beside the tolerance of the fit
+        unit = min(chosen_penalty, float(np.abs(offsets).max()) or chosen_penalty)
+        strength, used = chosen_penalty / unit, chosen_penalty
     if strength == 0:
         return Denoised(y.copy(), s * s, nothing)
-    fit = _fit(z, graph, strength, _TIGHT)
+    fit = _fit(offsets / unit, graph, strength, _TIGHT)
     x = center + unit * fit.x
-    used = s * strength if chosen_penalty is None else chosen_penalty
     chosen = {"penalty": used, "degrees_of_freedom": float(fit.freedom)}
     return Denoised(x, stein_risk(x - y, s, fit.freedom / y.size), chosen)
 

@@ -162,8 +162,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     >>> rows = np.array([400.0] * 20 + [2.0] * 200)
     >>> sums = rows * 0.1 + np.tile([1.0, -1.0], 110)
     >>> raw = sums / rows
-    >>> made = shrunken_means(raw, NoisyRatio(sums, rows, 1.0, 1.0, 0.0, (-1.0, 1.0)))
-    >>> raw[[0, 20, 21]].round(3).tolist(), made.denoised.values[[0, 20, 21]].round(3).tolist()
+    >>> shrunken = shrunken_means(raw, NoisyRatio(sums, rows, 1.0, 1.0, 0.0, (-1.0, 1.0)))
+    >>> raw[[0, 20, 21]].round(3).tolist(), shrunken.denoised.values[[0, 20, 21]].round(3).tolist()
     ([0.102, 0.6, -0.4], [0.102, 0.1, 0.1])
     """
     released = check_values(values)
@@ -197,9 +197,9 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         "spread": h * spread,
         "moved": float(np.count_nonzero(shown != released)),  # a mean at a bound may stay there
     }
-    each = h * h / max(len(risks), 1)
-    denoised = Denoised(shown, float(left.sum()) * each, chosen)
-    return ShrunkenMeans(denoised, float(risks.sum()) * each)
+    factor = h * h / max(len(risks), 1)
+    denoised = Denoised(shown, float(left.sum()) * factor, chosen)
+    return ShrunkenMeans(denoised, float(risks.sum()) * factor)
 
 
 def _widest(center: float) -> float:
@@ -261,7 +261,10 @@ def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
     prior, best = ScalePrior(center, _LIKELY, 0.0), (-math.inf, ScalePrior(center, _LIKELY, 0.0))
     for within in WITHIN:
         prior = _fit_weights(noisy, rows, prior._replace(within=within))
-        likelihood = _log_likelihood(noisy, rows, prior)
+        spreads = rows.rows**2 * _spreads(rows, within)
+        _, densities, logs = _densities(noisy, spreads, prior)
+        logs += np.log(prior.weights @ densities)
+        likelihood = float(logs.sum() + _LIKELY @ np.log(prior.weights))
         best = max(best, (likelihood, prior), key=lambda fit: fit[0])
     return best[1]
 
@@ -298,13 +301,6 @@ def _densities(
     halves = (noisy.centered - prior.center * noisy.rows) ** 2 / 2
     densities = np.exp((precisions[-1] - precisions) * halves) * np.sqrt(precisions)
     return precisions, densities, -halves * precisions[-1]
-
-
-def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:
-    spreads = rows.rows**2 * _spreads(rows, prior.within)
-    _, densities, logs = _densities(noisy, spreads, prior)
-    logs += np.log(prior.weights @ densities)
-    return float(logs.sum() + _LIKELY @ np.log(prior.weights))
 
 
 def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posterior:

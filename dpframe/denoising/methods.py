@@ -40,7 +40,7 @@ class Facts(NamedTuple):
     """What is public about values to denoise."""
 
     law: Law  # of the noise
-    own: float  # deviation of the noise that a value has for itself
+    individual: float  # deviation of the noise that a value has for itself
     common: float = 0.0  # deviation of the noise that all values share
     nonnegative: bool = False  # whether no truth is below 0
     integer: bool = False  # whether the truth is whole
@@ -49,7 +49,7 @@ class Facts(NamedTuple):
     @property
     def sigma(self) -> float:
         """Standard deviation of all the noise in a value."""
-        return math.hypot(self.own, self.common)
+        return math.hypot(self.individual, self.common)
 
     @property
     def variance(self) -> float:
@@ -111,7 +111,7 @@ METHODS: Mapping[str, Method] = {
     "nonnegative": Method(nonnegative, projects=True),
     "monotone": Method(monotone, frozenset({"increasing"}), drifts=True, projects=True),
     "consistent": Method(consistent, _PARENTS, _PARENTS, projects=True),
-    "whole": Method(lambda values, _, **given: whole(values, **given), _TOTAL, projects=True),
+    "whole": Method(lambda values, _, **options: whole(values, **options), _TOTAL, projects=True),
 }
 """Denoisers by the name that a release is denoised with."""
 
@@ -128,9 +128,10 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
         need = "this method needs to know which values are neighbors"
         way_out = 'give graph=, for instance "ordered" where the keys follow each other'
         raise QueryError(f"{need}: {way_out}.", parameter="graph")
+    # these say where values are, which the noise that all share hides
     placed = options.get("toward") == "zero" or bool({"prior", "total"} & options.keys())
     if entry.drifts and facts.common and not placed:
-        denoised = entry.run(array, facts.own, facts, options)
+        denoised = entry.run(array, facts.individual, facts, options)
         denoised = denoised._replace(risk=denoised.risk + facts.common**2, gain=math.nan)
     else:
         denoised = entry.run(array, facts.sigma, facts._replace(common=0.0), options)
@@ -246,6 +247,7 @@ def _with_tuning_risk(values: np.ndarray, method: str, facts: Facts, options: Op
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
     risks = np.array([result.risk for result in usable.values()]) / facts.variance
     n = len(next(iter(usable.values())).values)
+    # relative to the least risk: the largest weight is 1, and none overflows
     weights = np.exp((risks.min() - risks) * n / _TEMPERATURE)
     weights = np.where(weights >= _LEAST_WEIGHT * weights.sum(), weights, 0.0)
     kept = zip(usable, (weights / weights.sum()).tolist(), strict=True)

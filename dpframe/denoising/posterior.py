@@ -215,6 +215,7 @@ def fit_prior(
         length = min(max(length, 1.0), _LONGEST)
         far = np.maximum(weights + 2 * length * move + length**2 * turn, _LEAST_WEIGHT)
         far, reached = step(far / far.sum())
+        # where the long step loses likelihood, the two plain ones never do
         weights = far if reached >= likelihood else second
     return Prior(points, weights)
 
@@ -374,20 +375,20 @@ def posterior(
     narrow = is_whole and law is GAUSSIAN and deviation < _NARROW
     if not near.any() or (prior is None and (narrow or len(y) < _FEWEST)):
         return Denoised(shown, deviation**2, {}, 0.0)
-    known = None if prior is None else prior_given(prior, distinct, noise)
+    public_prior = None if prior is None else prior_given(prior, distinct, noise)
     pieces = np.array_split(np.arange(len(distinct)), math.ceil(len(distinct) / _MOST_BINS))
     mean = None if amount is None or len(pieces) > 1 else amount / len(y)
     beside_zero = 0.5
     if loss == "squared":
         # EM leaves some weight where it begins, next to 0, and means of all values add it up
         beside_zero = min(beside_zero, _FEWEST / len(y))
-    facts = _Facts(noise, nonnegative, known, mean, loss, beside_zero)
+    facts = _Facts(noise, nonnegative, public_prior, mean, loss, beside_zero)
     fits = [_fit(distinct[piece], counts[piece], facts) for piece in pieces]
     n, size = len(inverse), noise.mean_size
     risk, absolute = np.sum([fit.of_estimates for fit in fits], axis=0) / n
     doubtful = risk > _CLEAR * deviation**2 or absolute > _CLEAR_SIZE * size
     chosen = {}
-    if known is None and doubtful:
+    if public_prior is None and doubtful:
         risk, absolute = np.sum([fit.of_released for fit in fits], axis=0) / n
     else:
         shown[near] = np.concatenate([fit.estimates for fit in fits])[inverse]
@@ -413,8 +414,8 @@ class _Facts(NamedTuple):
 
 
 def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
-    noise, nonnegative, known, mean, loss, _ = facts
-    if known is None:
+    noise, nonnegative, public_prior, mean, loss, _ = facts
+    if public_prior is None:
         points = grid_near(values, noise, nonnegative=nonnegative)
         seen = see(values, counts, points, noise)
         prior = facts.fit_prior(seen, points)
@@ -422,18 +423,16 @@ def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
             prior = Prior(np.zeros(1), np.ones(1))
             seen = see(values, counts, prior.points, noise)
     else:
-        prior = Prior(known.points, tilt(known.weights, known.points, mean))
+        prior = Prior(public_prior.points, tilt(public_prior.weights, public_prior.points, mean))
         seen = see(values, counts, prior.points, noise)
     shares, around = _shares(seen, prior)
     estimates = _estimates(shares, around, loss)
-    made = (
-        np.zeros(len(values))
-        if known
-        else _own_parts(values, seen, (shares, around), facts, prior.points)
-    )
+    parts = np.zeros(len(values))
+    if public_prior is None:
+        parts = _own_parts(values, seen, (shares, around), facts, prior.points)
     away = np.abs(around - estimates[:, None])
-    squares = (shares * away**2).sum(axis=1) + _LEARNED * made * noise.sigma**2
-    learned = np.sqrt(_LEARNED_SIZE * made) * noise.mean_size
+    squares = (shares * away**2).sum(axis=1) + _LEARNED * parts * noise.sigma**2
+    learned = np.sqrt(_LEARNED_SIZE * parts) * noise.mean_size
     absolute = np.hypot((shares * away).sum(axis=1), learned)
     expected = np.array([counts @ squares, counts @ absolute])
     released = _errors_of_released(prior, noise, counts.sum(), nonnegative=nonnegative)
@@ -486,9 +485,9 @@ def _own_parts(
         moved += float((2 * up - counts) @ (after - before))
     masses = seen.gather(counts[:, None] * shares, len(points))[seen.places]
     free = around > points[0] if facts.nonnegative else True  # 0 does not follow its values
-    own = (shares**2 * free / np.maximum(masses, _LEAST)).sum(axis=1)
-    whole = max(float(counts @ own), _LEAST)
-    return np.asarray(own * max(moved / (probes * step), 0.0) / whole)
+    influence = (shares**2 * free / np.maximum(masses, _LEAST)).sum(axis=1)
+    total = max(float(counts @ influence), _LEAST)
+    return np.asarray(influence * max(moved / (probes * step), 0.0) / total)
 
 
 def _is_clear(values: np.ndarray, seen: GridLikelihoods, prior: Prior, noise: ValueNoise) -> bool:

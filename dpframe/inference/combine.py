@@ -126,7 +126,8 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
     sampled = _variance_of_sample(tables) if sampling else 0.0
     cells = []
     if any(_has_quotients(table) for table in tables):
-        cells = [own for table in tables for own in _ends_of_cells(table, level, sampling=sampling)]
+        for table in tables:
+            cells.extend(_ends_of_cells(table, level, sampling=sampling))
     combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
     if any(map(_has_unknown, tables)):
         return combined * np.nan
@@ -152,13 +153,13 @@ def combined_rows(
 
     For each, `weights` holds the rows of its cells, in order, and their weights.
     """
-    found = np.zeros((len(weights), 3))
+    combinations = np.zeros((len(weights), 3))
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        for at, (rows, own) in enumerate(weights):
-            tables = _weigh_rows(table, releases, place, rows, own)
+        for at, (rows, weights_of_cells) in enumerate(weights):
+            tables = _weigh_rows(table, releases, place, rows, weights_of_cells)
             combined = _combined(tables, level, sampling=False)
-            found[at] = combined[["estimate", "low", "high"]].iloc[0]
-    return found
+            combinations[at] = combined[["estimate", "low", "high"]].iloc[0]
+    return combinations
 
 
 def _weigh_rows(
@@ -172,15 +173,15 @@ def _weigh_rows(
     tables = []
     for release in releases:
         places = np.arange(len(table))[release.places]
-        own = np.isin(places, rows)
-        if not own.any():
+        is_weighed = np.isin(places, rows)
+        if not is_weighed.any():
             continue
-        kept = np.flatnonzero(own)
+        kept = np.flatnonzero(is_weighed)
         if isinstance(release.noise, LayersPart):  # these weigh all cells together
-            kept = np.arange(len(own))
-        some, places, own = release.with_rows(kept), places[kept], own[kept]
+            kept = np.arange(len(is_weighed))
+        some, places, is_weighed = release.with_rows(kept), places[kept], is_weighed[kept]
         of_cells = np.zeros((len(places), len(release.columns)))
-        of_cells[own, place] = weights[np.searchsorted(rows, places[own])]
+        of_cells[is_weighed, place] = weights[np.searchsorted(rows, places[is_weighed])]
         alone = replace(some, rows=None)
         tables.append(_weigh_release(table.iloc[places], alone, of_cells))
     return tables
@@ -209,10 +210,10 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
             shift += step * doubt**2 / (1 - doubt**2)
             spread = math.hypot(spread, step * doubt / (1 - doubt**2))
             if doubt > largest:
-                largest, whole = doubt, float(np.sum(weights))
+                largest, total_weight = doubt, float(np.sum(weights))
                 # of a difference, a step of all cells together is none
-                alike = abs(whole) > np.sum(np.abs(weights)) / 2
-                bend = column.bend / whole if alike else 0.0
+                alike = abs(total_weight) > np.sum(np.abs(weights)) / 2
+                bend = column.bend / total_weight if alike else 0.0
             stepped += step
     fixed = combined["estimate"] - stepped
     below, above = combined["estimate"] - ends["low"], ends["high"] - combined["estimate"]
@@ -223,12 +224,13 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
 
 
 def _sum_of_cells(table: Weighed) -> float:
-    return float(sum(np.where(w == 0, 0.0, w * own.values).sum() for w, own in table.parts()))
+    # a cell without weight may be unknown, and 0 times that is no number
+    return float(sum(np.where(w == 0, 0.0, w * column.values).sum() for w, column in table.parts()))
 
 
 def _has_unknown(table: Weighed) -> bool:
     """Whether nothing is known of a cell that has weight; too large weights are no such cell."""
-    return any(np.isnan(np.where(w == 0, 0.0, own.values)).any() for w, own in table.parts())
+    return any(np.isnan(np.where(w == 0, 0.0, column.values)).any() for w, column in table.parts())
 
 
 def _possible(table: Weighed) -> np.ndarray:
@@ -247,35 +249,30 @@ def _weigh_tables(released: Mapping[Any, pd.DataFrame], weights: Any) -> list[We
     if len(set(names)) < len(names):
         raise QueryError.about("weights", "must not name a table twice", list(weights))
     pairs = zip(names, weights.values(), strict=True)
-    tables = [table for name, own in pairs for table in _weigh(released[name], own)]
-    _check_one_origin(tables)
-    return tables
-
-
-def _check_one_origin(tables: list[Weighed]) -> None:
-    """Refuse points in time that count from different bounds."""
+    tables = [table for name, by_cell in pairs for table in _weigh(released[name], by_cell)]
     times = [column.times for table in tables for column in table.release.columns]
-    if len({one.origin for one in times if one and one.counted != "in seconds"}) > 1:
+    if len({time.origin for time in times if time and time.counted != "in seconds"}) > 1:
         rule = "points in time count from different lower bounds in these tables"
         way_out = "Declare the same bounds, or combine the cells of each by itself."
         raise QueryError(f"{rule}. {way_out}", parameter="released")
+    return tables
 
 
-def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
+def _table_named(released: Mapping[Any, pd.DataFrame], label: object) -> object:
     """Find a table by its name, or by its columns in any order."""
-    if given in released:
-        return given
-    columns = frozenset(given if isinstance(given, tuple) else (given,))
+    if label in released:
+        return label
+    columns = frozenset(label if isinstance(label, tuple) else (label,))
     for name in released:
         if isinstance(name, tuple) and frozenset(name) == columns:
             return name
-    raise _no_tables(released, given)
+    raise _no_tables(released, label)
 
 
-def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
+def _no_tables(released: Mapping[Any, pd.DataFrame], value: object) -> QueryError:
     rule = f"must be a dict by table, as the tables released, {list(released)[:5]!r}"
     way_out = "Margins are named by their columns, in any order."
-    return QueryError.about("weights", rule, given, way_out)
+    return QueryError.about("weights", rule, value, way_out)
 
 
 def _weigh(released: pd.DataFrame, weights: Weights) -> list[Weighed]:
@@ -315,8 +312,8 @@ def _variance_of_sample(tables: list[Weighed]) -> float:
             column, several = table.release.columns[place], np.sum(table.weights != 0) > 1
             check_sampled(table.release, [column], across=bool(several))
             weights, cells = table.weights[:, place], table.columns[place].values
-            own = np.where(weights == 0, 0.0, weights**2 * sampling_variance(column, cells))
-            variance += max(float(own.sum()), 0.0)
+            variances = np.where(weights == 0, 0.0, weights**2 * sampling_variance(column, cells))
+            variance += max(float(variances.sum()), 0.0)
     return variance
 
 
@@ -332,18 +329,18 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
     These are the half-width of its first-order error, how far the true value may be below and above
     the cell, and whether that is all that is possible.
     """
-    found, release = [], table.release
+    ends_by_column, release = [], table.release
     source = release.noise
     groups = source.drawn_together(release.query.cells)
     for place in np.flatnonzero((table.weights != 0).any(axis=0)).tolist():
         column, rows = release.columns[place], np.flatnonzero(table.weights[:, place])
         weights, linear = table.weights[rows, place], table.columns[place]
         values, loadings = linear.values[rows], linear.deviations
-        own = [
+        noise_by_row = [
             {block: np.ravel(part_of(loadings, block, row)) for block in loadings}
             for row in np.split(rows, len(rows))
         ]
-        sums = [_sum_of((source, 1, parts)) for parts in own]
+        sums = [_sum_of((source, 1, parts)) for parts in noise_by_row]
         alone = np.array([float(law.sum_half_width(noise, level)) for law, noise in sums])
         if sampling:
             variance = sampling_variance(column, linear.values)[rows]
@@ -359,8 +356,9 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
         turned = weights < 0
         below, above = np.where(turned, above, below), np.where(turned, below, above)
         full = np.where(turned, full[::-1], full)
-        found.append(np.stack([*(np.abs(weights) * one for one in (alone, below, above)), *full]))
-    return found
+        distances = np.abs(weights) * np.array([alone, below, above])
+        ends_by_column.append(np.concatenate([distances, full]))
+    return ends_by_column
 
 
 def _uneven(cells: list[np.ndarray], width: Value) -> list[float]:
@@ -369,8 +367,9 @@ def _uneven(cells: list[np.ndarray], width: Value) -> list[float]:
     Of cells with even intervals, that is the half-width.
     """
     alone, below, above, *full = np.concatenate(cells, axis=1)
-    sides = zip((below, above), full, strict=True)
-    return [float(Side.of(list(off), own > 0).width(width, norm(alone))) for off, own in sides]
+    pairs = zip((below, above), full, strict=True)
+    sides = [Side.of(list(off), at_end > 0) for off, at_end in pairs]
+    return [float(side.width(width, norm(alone))) for side in sides]
 
 
 def _estimate_frame(
@@ -436,8 +435,8 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     if not np.isfinite(numbers).all():
         rule = "weights must be finite numbers, none missing; leave out cells that do not count."
         raise QueryError(rule, parameter="weights")
-    known = pd.DataFrame(numbers, table.index, table.columns)
-    aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
+    cells = pd.DataFrame(numbers, table.index, table.columns)
+    aligned = cells.reindex(index=released.index, columns=released.columns, fill_value=0.0)
     weights_of_cells: np.ndarray = aligned.to_numpy(np.float64)
     return weights_of_cells
 
@@ -456,7 +455,7 @@ def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float])
 
 
 def _index(index: pd.Index, keys: list[object]) -> pd.Index:
-    whole = all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys)
-    if isinstance(index, pd.MultiIndex) and whole:
+    is_complete = all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys)
+    if isinstance(index, pd.MultiIndex) and is_complete:
         return pd.MultiIndex.from_tuples(cast(list[tuple[Hashable, ...]], keys), names=index.names)
     return pd.Index(keys, tupleize_cols=False)

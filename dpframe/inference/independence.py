@@ -91,8 +91,8 @@ class NoisyTable:
     def _statistics(self, tables: np.ndarray) -> np.ndarray:
         rows = np.maximum(tables.sum(-1, keepdims=True), _LEAST)
         columns = np.maximum(tables.sum(-2, keepdims=True), _LEAST)
-        whole = np.maximum(tables.sum((-2, -1), keepdims=True), 1.0)
-        expected = rows * columns / whole
+        totals = np.maximum(tables.sum((-2, -1), keepdims=True), 1.0)
+        expected = rows * columns / totals
         parts = (tables - expected) ** 2 / (expected + self.noise.variance)
         return np.asarray(parts.sum((-2, -1)))
 
@@ -205,9 +205,9 @@ def independence(
     noise = _noise_of(release, place)
     counts, index = _tables_of(known_numbers(released.iloc[:, place]), released.index)
     tables = [NoisyTable(table, noise) for table in counts]
-    rows = [(one.statistic, one.p_value(), *one.association(level)) for one in tables]
-    found = pd.DataFrame(rows, index, ["statistic", "p_value", "cramers_v", "low", "high"])
-    return mark_diagnosis(found, [release], "independence")
+    rows = [(table.statistic, table.p_value(), *table.association(level)) for table in tables]
+    results = pd.DataFrame(rows, index, ["statistic", "p_value", "cramers_v", "low", "high"])
+    return mark_diagnosis(results, [release], "independence")
 
 
 def _noise_of(release: Release, place: int) -> CellNoise:
@@ -217,10 +217,10 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     if not column.counts_rows:
         if column.form.is_whole:
             rule = f"independence takes each row to count 1, and {quote(column.name)} is weighted"
-            way = "Release dpf.count(by=[...]) without weights."
-            raise QueryError(f"{rule}. {way}", parameter="released")
-        way = "Release dpf.count(by=[...]) by two columns."
-        raise QueryError.about("column", "must be one of counts", column.name, way)
+            way_out = "Release dpf.count(by=[...]) without weights."
+            raise QueryError(f"{rule}. {way_out}", parameter="released")
+        way_out = "Release dpf.count(by=[...]) by two columns."
+        raise QueryError.about("column", "must be one of counts", column.name, way_out)
     if not release.privacy_unit.caps.single_row:
         rule = "independence takes rows for independent, and a unit may have several here"
         raise QueryError(f"{rule}. Release the table with max_rows=1.", parameter="released")
@@ -247,9 +247,9 @@ def _tables_of(counts: np.ndarray, index: pd.Index) -> tuple[np.ndarray, pd.Inde
         tables = names.get_indexer(outer)
     if min(n, m) < 2 or len(index) != len(names) * n * m:  # noqa: PLR2004
         raise wrong
-    found = np.zeros((len(names), n, m), counts.dtype)
-    found[tables, rows, columns] = counts
-    return found, names
+    counts_by_table = np.zeros((len(names), n, m), counts.dtype)
+    counts_by_table[tables, rows, columns] = counts
+    return counts_by_table, names
 
 
 def _places(keys: pd.Index) -> tuple[np.ndarray, int]:

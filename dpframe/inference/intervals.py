@@ -24,6 +24,7 @@ from dpframe.inference.quotients import (
     StraightTest,
     part_of,
     quotient_interval,
+    span_of_signs,
 )
 from dpframe.inference.selection import (
     ChosenCells,
@@ -44,13 +45,13 @@ from dpframe.statistics.form import SamplingSpread, Statistic, Totals
 ENDS = ("_low", "_high")
 
 
-def check_not_selected(release: Release, what: str) -> None:
+def check_not_selected(release: Release, call: str) -> None:
     """Refuse what takes errors for unbiased, where groups were published for their counts."""
-    found = release.mechanism
-    if isinstance(found, ThresholdPart):
-        why = f"a group was published because its count reached {found.threshold:g}"
+    mechanism = release.mechanism
+    if isinstance(mechanism, ThresholdPart):
+        reason = f"a group was published because its count reached {mechanism.threshold:g}"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
-        raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
+        raise QueryError(f"{call} takes counts that are right on average: {reason}. {way_out}")
 
 
 _DIGITS_ALIKE = 9  # of noise, which solvers of equations find to about 12
@@ -146,10 +147,10 @@ def unknown_cells(column: column_parts.ColumnPart, noise: SharedNoise) -> np.nda
                 return np.zeros(1, bool)
             low, high = quotient_ends(column, noise)
             return np.asarray((low <= first) & (high >= last))
-        found = np.empty(np.shape(next(iter(totals.values.values()))), bool)
+        unknown = np.empty(np.shape(next(iter(totals.values.values()))), bool)
         for rows, part in _with_equal_noise(totals):
-            found[rows] = _unknown_by_test(statistic, part, noise)
-        return found
+            unknown[rows] = _unknown_by_test(statistic, part, noise)
+        return unknown
 
 
 def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> np.ndarray:
@@ -172,22 +173,22 @@ def _unknown_by_test(statistic: Statistic, totals: Totals[str], noise: TableNois
 
 def _with_equal_noise(totals: Totals[str]) -> list[tuple[np.ndarray | slice, Totals[str]]]:
     """Part rows whose noise differs; a single part, all of them, where it does not."""
-    loadings = [own for blocks in totals.loadings.values() for own in blocks.values()]
-    if all(np.ndim(own) == 0 for own in loadings):
+    loadings = [loading for blocks in totals.loadings.values() for loading in blocks.values()]
+    if all(np.ndim(loading) == 0 for loading in loadings):
         return [(slice(None), totals)]
     table = np.array(np.broadcast_arrays(*loadings)).T
     alike = np.round(table / (np.abs(table).max() or 1), _DIGITS_ALIKE)
     _, firsts, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
     parts: list[tuple[np.ndarray | slice, Totals[str]]] = []
+    count = len(table)
     for kind, first in enumerate(firsts.tolist()):
         rows = np.flatnonzero(kinds.ravel() == kind)
         moved = {
-            name: {block: np.broadcast_to(own[block], len(table))[first] for block in own}
-            for name, own in totals.loadings.items()
+            name: {block: np.broadcast_to(part, count)[first] for block, part in blocks.items()}
+            for name, blocks in totals.loadings.items()
         }
-        parts.append(
-            (rows, Totals({name: own[rows] for name, own in totals.values.items()}, moved))
-        )
+        values = {name: numbers[rows] for name, numbers in totals.values.items()}
+        parts.append((rows, Totals(values, moved)))
     return parts
 
 
@@ -328,8 +329,8 @@ def _sampled_count(
     low, high = samples.count_ends((values, values), width, error_of(count), level)
     if not count.integer:
         return low, high
-    whole = (np.clip(end, -_MOST_COUNTED, _MOST_COUNTED) for end in (np.floor(low), np.ceil(high)))
-    below, above = (end.astype(np.int64) for end in whole)
+    ends = np.clip([np.floor(low), np.ceil(high)], -_MOST_COUNTED, _MOST_COUNTED)
+    below, above = ends.astype(np.int64)
     return below, above
 
 
@@ -347,16 +348,16 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     return mark_diagnosis(shown.pick(errors, shown.labels), shown.certificate.releases, "std_error")
 
 
-def check_no_intervals_beside(shown: Shown, what: str) -> None:
+def check_no_intervals_beside(shown: Shown, call: str) -> None:
     """Refuse what asks for errors of quantiles that were read off: they have intervals alone."""
     shown.certificate.require_numbers()
     for release in shown.certificate.releases:
         column = release.columns[0]
         if not column.features and isinstance(release.mechanism, TreePart):
             ends = " to ".join(repr(f"{column.name}{end}") for end in ENDS)
-            rule = f"{what} is not for quantiles that were read off a distribution"
-            why = f"they have no standard error, and their intervals are beside them, {ends}"
-            raise QueryError(f"{rule}: {why}.", label=column.name)
+            rule = f"{call} is not for quantiles that were read off a distribution"
+            reason = f"they have no standard error, and their intervals are beside them, {ends}"
+            raise QueryError(f"{rule}: {reason}.", label=column.name)
 
 
 def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
@@ -384,19 +385,19 @@ def intervals_of(
         unit = shown.unit(label)
         if unit:
             ends.isetitem(at, _rounded_outward(shown, ends.iloc[:, at], label, unit, at % 2))
-    made = mark_diagnosis(shown.pick(ends, labels), shown.certificate.releases, "interval")
-    made.attrs[NOTE] = _note(shown, choices, level)
-    made.__class__ = Noted
-    return made
+    intervals = mark_diagnosis(shown.pick(ends, labels), shown.certificate.releases, "interval")
+    intervals.attrs[NOTE] = _note(shown, choices, level)
+    intervals.__class__ = Noted
+    return intervals
 
 
 def _rounded_outward(shown: Shown, ends: pd.Series, label: str, unit: float, up: int) -> Any:
     """Round ends as the cells are, within what is possible."""
     column = shown.certificate.releases[0].columns[shown.labels.index(label)]
-    made = outward(ends.to_numpy() if ends.dtype.kind in "if" else ends, unit, up=bool(up))
+    rounded = outward(ends.to_numpy() if ends.dtype.kind in "if" else ends, unit, up=bool(up))
     if column.times is None and not column.form.is_total:
-        return np.clip(made, *column.span)
-    return made
+        return np.clip(rounded, *column.span)
+    return rounded
 
 
 def _note(shown: Shown, choices: Mapping[str, ChosenCells] | None, level: float) -> str:
@@ -420,15 +421,15 @@ def _about_choice(shown: Shown, label: str, choice: ChosenCells | None, level: f
         calls = ", ".join(dict.fromkeys(cut.call for cut in choice.cuts))
         return f"Holds for {percent} of the {some} shown, given their choice by {calls}."
     if choice.cells is not None:
-        own = level_of_chosen(level, cells, released)
+        level_of_each = level_of_chosen(level, cells, released)
         return (
-            f"Level {own:.6g} for {some}, so that {percent} of those shown hold however they were "
-            'chosen; chosen by keys: interval(chosen="keys").'
+            f"Level {level_of_each:.6g} for {some}, so that {percent} of those shown hold "
+            'however they were chosen; chosen by keys: interval(chosen="keys").'
         )
     if cells < released:
         return f"Holds for {percent} of the {some} shown: their noise had no part in the choice."
-    found = isinstance(shown.certificate.releases[0].mechanism, ThresholdPart)
-    which = f"the {released:,} groups found" if found else f"all {released:,} cells"
+    is_discovered = isinstance(shown.certificate.releases[0].mechanism, ThresholdPart)
+    which = f"the {released:,} groups found" if is_discovered else f"all {released:,} cells"
     return f"Holds for {percent} of {which}. To pick some by size later: simultaneous=True."
 
 
@@ -446,31 +447,33 @@ def all_intervals(
     for release in certificate.releases if sampling else ():
         samples.check_sampled(release, list(release.columns))
     # rows and columns may have been left out since
-    cells = sum(one.query.cells * one.query.outputs for one in certificate.releases)
+    cells = sum(table.query.cells * table.query.outputs for table in certificate.releases)
 
-    def asked(label: str, law: Law) -> Asked:
-        if simultaneous or choices is None:
-            return Asked(law.level_of_each(level, cells) if simultaneous else level)
-        few, cuts = choices[label]
+    def level_of(label: str, law: Law) -> ColumnLevel:
+        if simultaneous:
+            return ColumnLevel(law.level_of_each(level, cells))
+        few, cuts = ChosenCells() if choices is None else choices[label]
+        if few is None:
+            return ColumnLevel(level)
         released = opened.cells_of(label)
-        if cuts and few is not None:
-            return Asked(level, cuts, few / released)
-        return Asked(level if few is None else level_of_chosen(level, few, released))
+        if cuts:
+            return ColumnLevel(level, cuts, few / released)
+        return ColumnLevel(level_of_chosen(level, few, released))
 
     def bars(part: Shown, cells: pd.DataFrame) -> pd.DataFrame:
-        def of_release(long: pd.DataFrame, one: Release) -> pd.DataFrame:
-            if not one.columns[0].features:
-                return _quantile_intervals(shown, one, level, simultaneous=simultaneous)
-            each = [asked(label, one.noise.distribution) for label in part.labels]
-            return _bars_of(long, one, each, sampling=sampling)
+        def of_release(long: pd.DataFrame, table: Release) -> pd.DataFrame:
+            if not table.columns[0].features:
+                return _quantile_intervals(shown, table, level, simultaneous=simultaneous)
+            levels = [level_of(label, table.noise.distribution) for label in part.labels]
+            return _bars_of(long, table, levels, sampling=sampling)
 
         return part.certificate.by_release(cells, of_release)
 
-    known = _published_intervals(shown, (level, simultaneous, sampling))
+    published_ends = _published_intervals(shown, (level, simultaneous, sampling))
     published = opened.table.published
     units = {} if published is None else published.units
-    if known or any(units.values()):
-        return _intervals_of_published(shown, known, units, bars)
+    if published_ends or any(units.values()):
+        return _intervals_of_published(shown, published_ends, units, bars)
     check_parts(shown, "interval")
     return bars(shown, shown.frame)
 
@@ -480,21 +483,21 @@ EndsByColumn: TypeAlias = Mapping[str, pd.DataFrame]
 
 def _intervals_of_published(
     shown: Shown,
-    known: EndsByColumn,
+    published: EndsByColumn,
     units: Mapping[str, float],
     bars: Callable[[Shown, pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
     """Return those that were published, and others from cells that may have been rounded."""
-    rest = [label for label in shown.labels if label not in known]
-    found = dict(known)
-    if rest:
-        some = replace(shown, seen={label: shown.seen[label] for label in rest})
+    others = [label for label in shown.labels if label not in published]
+    ends_by_label = dict(published)
+    if others:
+        some = replace(shown, seen={label: shown.seen[label] for label in others})
         check_parts(some, "interval")
         low, high = (bars(some, _moved(some, units, sign)) for sign in (-1, 1))
-        for at, label in enumerate(rest):
+        for at, label in enumerate(others):
             ends = [low.iloc[:, 2 * at], high.iloc[:, 2 * at + 1]]
-            found[label] = pd.concat(ends, axis=1)
-    return pd.concat([found[label] for label in shown.labels], axis=1)
+            ends_by_label[label] = pd.concat(ends, axis=1)
+    return pd.concat([ends_by_label[label] for label in shown.labels], axis=1)
 
 
 def _moved(shown: Shown, units: Mapping[str, float], sign: int) -> pd.DataFrame:
@@ -503,30 +506,31 @@ def _moved(shown: Shown, units: Mapping[str, float], sign: int) -> pd.DataFrame:
     for at, label in enumerate(shown.labels):
         half: Any = units.get(label, 0.0) / 2
         kind = frame.iloc[:, at].dtype.kind
+        # whole cells are off by whole numbers
         half = math.floor(half) if kind == "i" else half
         half = pd.Timedelta(int(half), "us") if kind in "mM" else half
         frame.isetitem(at, (frame.iloc[:, at] + sign * half).array)
     return frame
 
 
-def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> EndsByColumn:
+def _published_intervals(shown: Shown, settings: tuple[float, bool, bool]) -> EndsByColumn:
     """Return the intervals of means that a published table has, where it left their parts out."""
-    found = {}
+    intervals = {}
     for label, column in zip(shown.labels, shown.certificate.releases[0].columns, strict=True):
         if has_rows(column):
             continue
         ends = {
-            one.end: place
-            for place, one in shown.computed.items()
-            if isinstance(one, IntervalDefinition)
-            and one.column == column.name
-            and (one.level, one.simultaneous, one.sampling) == asked
+            definition.end: place
+            for place, definition in shown.computed.items()
+            if isinstance(definition, IntervalDefinition)
+            and definition.column == column.name
+            and (definition.level, definition.simultaneous, definition.sampling) == settings
         }
         if len(ends) == len(ENDS):
             frame = shown.opened.frame_of([ends["low"], ends["high"]])
             names = [f"{shown.opened.shown_label(label)}{end}" for end in ENDS]
-            found[label] = frame.set_axis(names, axis=1)
-    return found
+            intervals[label] = frame.set_axis(names, axis=1)
+    return intervals
 
 
 def _quantile_intervals(
@@ -535,9 +539,9 @@ def _quantile_intervals(
     """Return the ends of the intervals of quantiles, which stand beside them."""
     _ = release.noise  # quantiles that were selected have none
     ends = {
-        one.end: (label, one)
-        for label, one in shown.computed.items()
-        if isinstance(one, QuantileDefinition)
+        definition.end: (label, definition)
+        for label, definition in shown.computed.items()
+        if isinstance(definition, QuantileDefinition)
     }
     if len(ends) < len(ENDS):
         raise QueryError("the intervals of these quantiles were left out: call it on those before.")
@@ -547,11 +551,11 @@ def _quantile_intervals(
         rule = f"must be that of these intervals, {read.level:g}"
         way_out = f"Or read them off the release, .dp.quantile(q, level={level:g}{at_once})."
         raise QueryError.about("level", rule, level, way_out)
-    found = shown.opened.frame_of([ends["low"][0], ends["high"][0]]).iloc[release.places]
-    return found.set_axis([f"{shown.frame.columns[0]}{end}" for end in ENDS], axis=1)
+    intervals = shown.opened.frame_of([ends["low"][0], ends["high"][0]]).iloc[release.places]
+    return intervals.set_axis([f"{shown.frame.columns[0]}{end}" for end in ENDS], axis=1)
 
 
-class Asked(NamedTuple):
+class ColumnLevel(NamedTuple):
     """The level of the intervals of a column; given cuts, which part of its cells is shown."""
 
     level: float
@@ -560,13 +564,13 @@ class Asked(NamedTuple):
 
 
 def _bars_of(
-    released: pd.DataFrame, release: Release, asked: Sequence[Asked], *, sampling: bool
+    released: pd.DataFrame, release: Release, levels: Sequence[ColumnLevel], *, sampling: bool
 ) -> pd.DataFrame:
     mechanism = release.noise
     groups = mechanism.drawn_together(release.query.cells)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
-    for position, (column, of_column) in enumerate(zip(release.columns, asked, strict=True)):
+    for position, (column, of_column) in enumerate(zip(release.columns, levels, strict=True)):
         noise = TableNoise(mechanism, groups, of_column.level)
         values = released.iloc[:, position]
         ends: Ends
@@ -584,26 +588,25 @@ def _bars_of(
 
 
 def _ends_of_chosen(
-    values: pd.Series, column: column_parts.ColumnPart, mechanism: NoiseRecord, asked: Asked
+    values: pd.Series, column: column_parts.ColumnPart, mechanism: NoiseRecord, level: ColumnLevel
 ) -> Sides:
     numbers, noise = known_numbers(values), column.noise
     if noise is None:
         raise TypeError(f"{column.name} was not measured cell by cell")
-    found = mechanism.least if isinstance(mechanism, ThresholdPart) else None
-    cell = OwnNoise(mechanism.distribution, noise.scale, noise.step, found)
+    threshold = mechanism.least if isinstance(mechanism, ThresholdPart) else None
+    cell = OwnNoise(mechanism.distribution, noise.scale, noise.step, threshold)
     if numbers.dtype.kind == "i" and noise.step == 1:
-        return chosen_ends(numbers, cell, *asked)
+        return chosen_ends(numbers, cell, *level)
     y = np.rint(numbers / noise.step).astype(np.int64)
-    low, high = chosen_ends(y, cell, *asked)
+    low, high = chosen_ends(y, cell, *level)
     return low * noise.step, high * noise.step
 
 
 def possible_of(column: column_parts.ColumnPart) -> tuple[float, float]:
     """Return what is possible for a cell: a total may be any number of one sign, or of both."""
-    low, high = column.span
     if not column.form.is_total:
-        return low, high
-    return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+        return column.span
+    return span_of_signs(column.span, (0.0, np.inf))  # as over a positive number
 
 
 def _possible(ends: tuple[Any, Any], column: column_parts.ColumnPart) -> Ends:
@@ -626,11 +629,11 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     loadings = [column.deviations for column in release.columns]
     n, width = shown.opened.rows, len(loadings)
     products = np.zeros((n, width, width))
-    for i, one in enumerate(loadings):
+    for i, loading in enumerate(loadings):
         for j, other in enumerate(loadings):
-            for block in one.keys() & other.keys():
+            for block in loading.keys() & other.keys():
                 with np.errstate(over="ignore"):  # no warning may depend on private values
-                    products[:, i, j] += np.multiply(one[block], other[block])
+                    products[:, i, j] += np.multiply(loading[block], other[block])
     index, labels = shown.index, shown.frame.columns
     products = products[shown.rows]
     levels = [index.get_level_values(level).repeat(width) for level in range(index.nlevels)]

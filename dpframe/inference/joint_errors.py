@@ -86,14 +86,19 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
     if len(by_release) > 1:
         for table in tables:
             check_no_given_rows(table.release)
-    return [_source(own) for own in by_release.values()]
+    return [_source(group) for group in by_release.values()]
 
 
 def _source(tables: Sequence[Weighed]) -> NoiseSource:
     first = tables[0].release
     noise, rows = first.noise, first.query.cells
     if not all(of_one_query(table.release, first) for table in tables[1:]):
-        raise shared_noise(first)
+        rule = f"several tables here are of one release, {first.release_id}, and may share noise"
+        way_out = (
+            "Of one release, margins of one query are combined, or cells of one table: ask for "
+            "columns in one dpf.aggregate, and leave out copies and selections of a table."
+        )
+        raise QueryError(f"{rule}. {way_out}", parameter="released")
     if isinstance(noise, LayersPart):
         if len(tables) > 1:
             return noise, rows, _errors_of_layers(tables)
@@ -103,7 +108,7 @@ def _source(tables: Sequence[Weighed]) -> NoiseSource:
     if isinstance(noise, SignsPart):  # all tables read the same sums
         others = (table.release.noise for table in tables[1:])
         noise = reduce(
-            SignsPart.beside, (one for one in others if isinstance(one, SignsPart)), noise
+            SignsPart.beside, (other for other in others if isinstance(other, SignsPart)), noise
         )
     common = set(noise.shared_blocks)
     moved: dict[str, np.ndarray] = {}
@@ -111,6 +116,7 @@ def _source(tables: Sequence[Weighed]) -> NoiseSource:
         for weight, column in table.parts():
             for block, loading in column.deviations.items():
                 part = weight * loading
+                # rows that share a noise move together: weights add up before they are squared
                 part = np.sum(part, keepdims=True) if block in common else part
                 moved[block] = moved.get(block, np.zeros(1)) + part
     return noise, rows, moved
@@ -127,26 +133,16 @@ def check_no_given_rows(release: Release) -> None:
 
 def weights_of_blocks(table: Weighed, structure: LayersPart) -> dict[str, np.ndarray]:
     """Return the weights of the totals of every block in a weighted sum of cells."""
-    found: dict[str, np.ndarray] = {}
+    weights: dict[str, np.ndarray] = {}
     for weight, column in table.parts():
         for block, loading in column.deviations.items():
             if block in structure.by_block:
                 totals = loading / structure.by_block[block].deviations
-                found[block] = found.get(block, 0.0) + weight * totals
+                weights[block] = weights.get(block, 0.0) + weight * totals
     if not isinstance(structure, TreePart):
-        return found
+        return weights
     bins = table.release.query.by[-1].groups
-    return {block: part.reshape(-1, bins) for block, part in found.items()}
-
-
-def shared_noise(release: Release) -> QueryError:
-    """Make the error about several tables of one release."""
-    rule = f"several tables here are of one release, {release.release_id}, and may share noise"
-    way_out = (
-        "Of one release, margins of one query are combined, or cells of one table: ask for columns "
-        "in one dpf.aggregate, and leave out copies and selections of a table."
-    )
-    return QueryError(f"{rule}. {way_out}", parameter="released")
+    return {block: part.reshape(-1, bins) for block, part in weights.items()}
 
 
 def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
@@ -155,31 +151,31 @@ def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
     for table in tables:
         structure = cast(MarginsPart, table.release.mechanism)
         columns = [grouping.column for grouping in table.release.query.by]
-        for block, own in weights_of_blocks(table, structure).items():
+        for block, weights in weights_of_blocks(table, structure).items():
             described = structure.by_block[block]
             named = [(block, name) for name in structure.names_of_layers(columns)]
-            for name, part in zip(named, described.coefficients(own), strict=True):
+            for name, part in zip(named, described.coefficients(weights), strict=True):
                 sums[name] = sums.get(name, 0.0) + part
             variances |= zip(named, described.variances(), strict=True)
-    found: dict[str, float] = {}
+    variance_by_block: dict[str, float] = {}
     for name, part in sums.items():
         variance = float((part * part * variances[name]).sum())
-        found[name[0]] = found.get(name[0], 0.0) + variance
-    return {block: np.sqrt([variance]) for block, variance in found.items()}
+        variance_by_block[name[0]] = variance_by_block.get(name[0], 0.0) + variance
+    return {block: np.sqrt([variance]) for block, variance in variance_by_block.items()}
 
 
-def of_one_query(one: Release, other: Release) -> bool:
+def of_one_query(release: Release, other: Release) -> bool:
     """Whether two tables are margins of one query of a release."""
-    asked = [(table.release_id, table.query.name, table.query.words) for table in (one, other)]
-    together = one.mechanism, other.mechanism
-    margins = any(all(isinstance(own, kind) for own in together) for kind in _OF_MARGINS)
-    return margins and asked[0] == asked[1]
+    pair = release, other
+    queries = [(table.release_id, table.query.name, table.query.words) for table in pair]
+    margins = any(all(isinstance(table.mechanism, kind) for table in pair) for kind in _OF_MARGINS)
+    return margins and queries[0] == queries[1]
 
 
-def check_apart(release: Release, what: str, instead: str) -> None:
+def check_apart(release: Release, call: str, instead: str) -> None:
     """Refuse what takes the errors of cells for independent."""
     if isinstance(release.mechanism, LayersPart | SignsPart):
-        rule = f"{what} takes errors of cells for independent, and these were measured together"
+        rule = f"{call} takes errors of cells for independent, and these were measured together"
         raise QueryError(f"{rule}. {instead}")
 
 
@@ -188,9 +184,9 @@ def check_sampled(release: Release, columns: list[ColumnPart], *, across: bool =
     if isinstance(release.mechanism, SelectionPart):
         raise no_errors()
     if isinstance(release.mechanism, ThresholdPart):
-        why = "is for groups that were known, and these were published for their size"
+        rule = "is for groups that were known, and these were published for their size"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
-        raise QueryError.about("sampling", why, True, way_out)
+        raise QueryError.about("sampling", rule, True, way_out)
     for column in columns:
         if column.weights is not None:
             rule = f"is not known of {quote(column.name)}, whose rows count for their weights"
@@ -201,15 +197,10 @@ def check_sampled(release: Release, columns: list[ColumnPart], *, across: bool =
         rule = f"takes what was not measured for {column.kind} {quote(column.name)}"
         choose = "Leave sampling out, or choose other columns, released[[...]]."
         raise QueryError.about("sampling", rule, True, f"{column.form.to_sample} {choose}")
-    _check_independent(release, across=across)
-
-
-def _check_independent(release: Release, *, across: bool) -> None:
     caps = release.privacy_unit.caps
-    whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
-    if caps.single_row or (caps.max_rows_per_group == 1 and not whole):
-        return
-    raise several_rows(release.privacy_unit.columns, of_all_groups=whole)
+    of_all_groups = across or isinstance(release.mechanism, MarginsPart | SignsPart)
+    if not caps.single_row and (caps.max_rows_per_group != 1 or of_all_groups):
+        raise several_rows(release.privacy_unit.columns, of_all_groups=of_all_groups)
 
 
 _LEAST_FREEDOM = 20  # below that, the estimate is too unsure to tell how unsure it is

@@ -75,9 +75,9 @@ def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np
     columns, final = np.arange(places.shape[1]), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
-    about = {"by_row": quotient.by_row}
-    lowest = narrow(excess, places[below, columns], places[start, columns], **about)
-    highest = narrow(excess, places[above, columns], places[end, columns], **about)
+    by_row = quotient.by_row
+    lowest = narrow(excess, places[below, columns], places[start, columns], by_row=by_row)
+    highest = narrow(excess, places[above, columns], places[end, columns], by_row=by_row)
     low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(lowest))
     high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(highest))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
@@ -138,8 +138,8 @@ class StraightTest(NamedTuple):
         distance = self.top - end * self.bottom
         far = np.abs(distance) - self.widths[outer]
         near = np.sign(distance) * (self.top - start * self.bottom) - self.widths[inner]
-        way = self.nodes[-1] - self.nodes[0]
-        step = side * way * 2.0**-_HALVINGS  # outwards, as digits are few
+        span = self.nodes[-1] - self.nodes[0]
+        step = side * span * 2.0**-_HALVINGS  # outwards, as digits are few
         at = end - far / (far - near) * (end - start) + step
         at = np.where(np.isfinite(at), at, end)
         return np.clip(at, np.minimum(kept, end), np.maximum(kept, end))

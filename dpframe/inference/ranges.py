@@ -40,7 +40,7 @@ class Distribution:
         return edges_of(self.bins)
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether each bin holds a single whole number: edges are whole for such alone."""
         left, right = self.bins.left, self.bins.right
         return left.dtype.kind == "i" and bool((right - left == 1).all())
@@ -51,14 +51,14 @@ class Distribution:
         return bool(self.bins.closed == "right")
 
 
-def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distribution:
+def distribution_of(frame: pd.DataFrame, release: Release, call: str) -> Distribution:
     """Take a release of ranges apart."""
     structure = release.mechanism
     if not isinstance(structure, TreePart):
-        rule = f"{what} takes numbers of rows in ranges, and this release has none"
+        rule = f"{call} takes numbers of rows in ranges, and this release has none"
         raise QueryError(f'{rule}: release them, as dpf.ranges("fare", by="zone").')
     if not release.columns[0].features:
-        ranges = f"{what} is for the numbers of rows, which dpf.ranges releases"
+        ranges = f"{call} is for the numbers of rows, which dpf.ranges releases"
         raise QueryError(f"{ranges}, and not for quantiles: their intervals are in the table.")
     index = frame.index
     number = release.query.by[-1].groups
@@ -82,52 +82,53 @@ def quantiles_read(
     frame: pd.DataFrame, release: Release, read: Read
 ) -> tuple[pd.DataFrame, Release]:
     """Return the table of quantiles with the ends of their intervals, and what is promised."""
-    found = distribution_of(frame, release, "quantile")
+    distribution = distribution_of(frame, release, "quantile")
     label = frame.index.names[-1]
-    values = _values(found, read, release)
-    table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, read))
+    values = _values(distribution, read, release)
+    table = pd.DataFrame(dict(enumerate(values)), index=_index(distribution.groups, read))
     table.columns = pd.Index([label, *(f"{label}{end}" for end in ENDS)], tupleize_cols=False)
-    first, last = found.edges[[0, -1]].tolist()
+    first, last = distribution.edges[[0, -1]].tolist()
     column = quantile_part(str(label), values_part(str(label), (first, last)))
     return table, replace(release, columns=(column,))
 
 
-def _values(found: Distribution, read: Read, release: Release) -> list[Any]:
+def _values(distribution: Distribution, read: Read, release: Release) -> list[Any]:
     """Return values, lower and upper ends, group by group and quantile by quantile."""
     law = release.noise.distribution
-    below, quantiles = below_edges(found.rows), read.quantiles
+    below, quantiles = below_edges(distribution.rows), read.quantiles
     cells = len(below) * len(quantiles)
     level = law.level_of_each(read.level, cells) if read.simultaneous else read.level
-    errors = deviations(found.known, len(found.bins), quantiles)
+    errors = deviations(distribution.known, len(distribution.bins), quantiles)
     widths = law.quantile(level) * errors + ENDS_OF_ROUNDING
-    bins = np.arange(len(found.bins))
+    bins = np.arange(len(distribution.bins))
 
     @cache
     def exact(at: int, edge: int) -> float:
         weights = (bins < edge) - quantiles[at]
-        width = exact_half_width(found.known, weights, law, level)
+        width = exact_half_width(distribution.known, weights, law, level)
         bound = float(widths[at, edge])
         return bound if width is None else min(width, bound)
 
     few = exact if cells <= _MOST_EXACT else None
     low, high = (ends.ravel() for ends in limits(below, quantiles, widths, few))
-    edges = found.edges
+    edges = distribution.edges
     along = _numbers(edges)
     middle = crossings(below, quantiles, along).ravel()
     middle = np.clip(middle, along[low], along[high])
-    if not found.whole:
+    if not distribution.is_whole:
         return [_like(edges, middle), edges[low], edges[high]]
     first = edges.to_numpy()
-    if found.upward:  # a bin holds its right edge, the last one that may hold the quantile `high`
-        whole = np.maximum(np.ceil(middle).astype(np.int64), first[1])
-        return [whole, first[low + 1], first[high]]
-    whole = np.minimum(np.floor(middle).astype(np.int64), first[-2])
-    return [whole, first[low], first[high - 1]]
+    if distribution.upward:  # a bin holds its right edge, and the last one the quantile `high`
+        integers = np.maximum(np.ceil(middle).astype(np.int64), first[1])
+        return [integers, first[low + 1], first[high]]
+    integers = np.minimum(np.floor(middle).astype(np.int64), first[-2])
+    return [integers, first[low], first[high - 1]]
 
 
 def _numbers(edges: pd.Index) -> np.ndarray:
     if edges.dtype.kind not in "mM":
         return np.asarray(edges, np.float64)
+    # from the first edge on, to which `_like` adds them
     counted = np.array([microseconds(edge) for edge in edges])
     return np.asarray(counted - counted[0], np.float64)
 
@@ -143,10 +144,10 @@ def _index(groups: pd.Index | None, read: Read) -> pd.Index:
         return pd.RangeIndex(1) if groups is None else groups
     if groups is None:
         return pd.Index(read.quantiles, name=LEVEL, dtype=np.float64)
-    own = len(read.quantiles)
-    levels = [groups.get_level_values(at).repeat(own) for at in range(groups.nlevels)]
-    every = np.tile(read.quantiles, len(groups))
-    return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
+    number = len(read.quantiles)
+    levels = [groups.get_level_values(at).repeat(number) for at in range(groups.nlevels)]
+    quantiles = np.tile(read.quantiles, len(groups))
+    return pd.MultiIndex.from_arrays([*levels, quantiles], names=[*groups.names, LEVEL])
 
 
 ENDS_OF_ROUNDING = 0.5
@@ -170,31 +171,31 @@ def below_edges(rows: np.ndarray) -> np.ndarray:
     return np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
 
 
-def deviations(known: TreeStructure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
+def deviations(structure: TreeStructure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
     """Return the standard deviations of `c_e - q N`: one row per quantile, one column per edge."""
     edges, last = np.arange(bins + 1), np.full(bins + 1, bins)
     pairs = ((edges, edges), (edges, last), (last, last))
-    own, both, all_rows = (known.edge_covariances(*pair) for pair in pairs)
-    variances = [own - 2 * q * both + q * q * all_rows for q in quantiles]
+    of_edges, both, all_rows = (structure.edge_covariances(*pair) for pair in pairs)
+    variances = [of_edges - 2 * q * both + q * q * all_rows for q in quantiles]
     return np.sqrt(np.maximum(variances, 0.0))
 
 
 def exact_half_width(
-    known: TreeStructure, weights: np.ndarray, law: Law, level: float
+    structure: TreeStructure, weights: np.ndarray, law: Law, level: float
 ) -> float | None:
     """Return the half-width of a weighted sum of bins by the law of the noise of all nodes.
 
     `None`: that of a normal law is as good, or this takes too long.
     """
-    noisy = min(known.tau) > _LEAST_TAU * max(known.tau)
-    if law.norm != 1 or known.leaves > _MOST_BINS or not noisy:
+    noisy = min(structure.tau) > _LEAST_TAU * max(structure.tau)
+    if law.norm != 1 or structure.leaves > _MOST_BINS or not noisy:
         return None
     scales, terms = {}, {}
-    for at, (deviation, own) in enumerate(node_weights(known, weights)):
+    for at, (deviation, loadings) in enumerate(node_weights(structure, weights)):
         scale = law.continuous_deviation(deviation) / math.sqrt(2)  # of a Laplace law
         scales[str(at)] = scale
         # what rounding alone tells apart is one term
-        terms[str(at)] = np.round(own, 12) * law.standard_deviation(scale)
+        terms[str(at)] = np.round(loadings, 12) * law.standard_deviation(scale)
     sums = {block: float(np.linalg.norm(part)) for block, part in terms.items()}
     largest = {block: float(np.abs(part).max()) for block, part in terms.items()}
     noise = NoiseSum(sums, scales, largest=largest, smooth=True, terms=terms)
@@ -282,8 +283,13 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
     >>> crossings(np.array([[0.0, 3.0, 1.0, 8.0]]), [0.25, 0.5], np.array([0.0, 1.0, 2.0, 3.0]))
     array([[1.5       , 2.33333333]])
     """
-    crossed = [_crossings(line, np.multiply(quantiles, line[-1]), edges) for line in risen(below)]
-    return np.reshape(crossed, (len(below), len(quantiles)))
+    crossed = np.empty((len(below), len(quantiles)))
+    for row, line in zip(crossed, risen(below), strict=True):
+        heights = np.multiply(quantiles, line[-1])
+        last = np.interp(heights, line, edges)
+        first = np.interp(-heights, -line[::-1], edges[::-1])
+        row[:] = first / 2 + last / 2  # halves first: edges can be near the largest float
+    return crossed
 
 
 def least_squares() -> Callable[..., Any]:
@@ -303,16 +309,9 @@ def risen(below: np.ndarray) -> np.ndarray:
     [[0.0, 2.0, 2.0, 8.0], [0.0, 0.0, 0.0, 0.0]]
     """
     isotonic_regression = least_squares()
-    found = np.zeros(below.shape)
-    for line, estimated in zip(found, below, strict=True):
+    lines = np.zeros(below.shape)
+    for line, estimated in zip(lines, below, strict=True):
         line[-1] = max(estimated[-1], 0.0)
         if len(line) > 2:  # noqa: PLR2004 - edges between the ends
             line[1:-1] = np.clip(isotonic_regression(estimated[1:-1]).x, 0.0, line[-1])
-    return found
-
-
-def _crossings(rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the middle of where an increasing line has each of some heights."""
-    last = np.interp(wanted, rising, edges)
-    first = np.interp(-wanted, -rising[::-1], edges[::-1])
-    return np.asarray(first / 2 + last / 2)
+    return lines

@@ -59,11 +59,11 @@ def choices_of(shown: Shown, chosen: str | None, *, sampling: bool) -> dict[str,
         if cells in (0, released):
             choices[label] = ChosenCells()
             continue
-        own = _own_cuts(shown.opened, label)
-        if own is None or label in unexplained or (own and sampling):
+        cuts = _own_cuts(shown.opened, label)
+        if cuts is None or label in unexplained or (cuts and sampling):
             choices[label] = ChosenCells(cells)
         else:
-            choices[label] = ChosenCells(cells, own) if own else ChosenCells()
+            choices[label] = ChosenCells(cells, cuts) if cuts else ChosenCells()
     return choices
 
 
@@ -74,14 +74,14 @@ def _unexplained(shown: Shown) -> set[str]:
         return set(shown.labels)
     cuts = opened.table.cuts
     judges = {cut.column for cut in cuts if cut.column is not None}
-    there = {label: ~opened.columns[label].numbers.missing for label in {*shown.labels, *judges}}
+    masks = {label: ~opened.columns[label].numbers.missing for label in {*shown.labels, *judges}}
     for cut in cuts:
         if cut.column is None:
-            there = {label: own & passes(opened, label, cut) for label, own in there.items()}
+            masks = {label: mask & passes(opened, label, cut) for label, mask in masks.items()}
         else:
-            rows = there[cut.column] & passes(opened, cut.column, cut)
-            there = {label: own & rows for label, own in there.items()}
-    return {label for label in shown.labels if (there[label] & ~shown.seen[label]).any()}
+            rows = masks[cut.column] & passes(opened, cut.column, cut)
+            masks = {label: mask & rows for label, mask in masks.items()}
+    return {label for label in shown.labels if (masks[label] & ~shown.seen[label]).any()}
 
 
 def passes(opened: Opened, label: str, cut: CutPart) -> np.ndarray:
@@ -114,14 +114,14 @@ def _parts(opened: Opened, label: str) -> list[tuple[Release, ColumnPart]]:
 def _own_cuts(opened: Opened, label: str) -> tuple[CutPart, ...] | None:
     """Return the cuts by the cells of a column; `None`: its noise had a part in other ones."""
     released = {part.label for part in opened.table.released}
-    own = []
+    cuts = []
     for cut in opened.table.cuts:
         if cut.column in (None, label):
-            own.append(cut)
+            cuts.append(cut)
         elif cut.column not in released or not _is_apart(opened, label, cut.column):
             return None
-    known = all(_noise_of_its_own(*part) for part in _parts(opened, label))
-    return tuple(own) if known or not own else None
+    independent = all(_noise_of_its_own(*part) for part in _parts(opened, label))
+    return tuple(cuts) if independent or not cuts else None
 
 
 def _noise_of_its_own(release: Release, column: ColumnPart) -> bool:
@@ -140,19 +140,19 @@ def _noise_of_its_own(release: Release, column: ColumnPart) -> bool:
 
 def _is_apart(opened: Opened, label: str, judge: str) -> bool:
     pairs = zip(_parts(opened, label), _parts(opened, judge), strict=True)
-    return all(_are_apart(release, one, other) for (release, one), (_, other) in pairs)
+    return all(_are_apart(release, column, other) for (release, column), (_, other) in pairs)
 
 
-def _are_apart(release: Release, one: ColumnPart, other: ColumnPart) -> bool:
-    if not (one.features and other.features) or isinstance(release.mechanism, LayersPart):
+def _are_apart(release: Release, first: ColumnPart, second: ColumnPart) -> bool:
+    if not (first.features and second.features) or isinstance(release.mechanism, LayersPart):
         return False
     noise = release.noise
     blocks = [
         {block for block in column.deviations if noise.scale_by_block.get(block, 1.0) > 0}
-        for column in (one, other)
+        for column in (first, second)
     ]
     groups = [{*group} for group in noise.drawn_together(release.query.cells)]
-    linked = any(all(group & own for own in blocks) for group in groups)
+    linked = any(all(group & members for members in blocks) for group in groups)
     return not linked and not blocks[0] & blocks[1]
 
 
@@ -180,7 +180,7 @@ class OwnNoise(NamedTuple):
     law: Law
     scale: float
     step: float = 1.0  # how large one integer is, in the units of the column
-    found: float | None = None  # least noisy number of units with which groups were found
+    threshold: float | None = None  # least noisy number of units with which groups were found
 
     def region(self, cuts: Sequence[CutPart], y: np.ndarray) -> Region:
         """Return which integers are shown, by the cuts that they passed.
@@ -200,7 +200,9 @@ class OwnNoise(NamedTuple):
                 least = np.maximum(least, np.minimum(y, first))
             if cut.relative_error is not None:
                 gap = max(gap, math.ceil(error / cut.relative_error - _FUZZ))
-        return Region(least if self.found is None else np.maximum(least, self.found), most, gap)
+        if self.threshold is not None:
+            least = np.maximum(least, self.threshold)
+        return Region(least, most, gap)
 
     def mass(self, n: np.ndarray, pieces: Sequence[tuple[Value, Value]]) -> np.ndarray:
         """Return how likely it is that n and noise are in pieces, each from end to end."""
@@ -233,11 +235,11 @@ def selected_ends(
     first, last = within
     middle, tail = np.clip(y, first, last), (1 - level) / 2
     above, below = region.within(y, _FAR), region.within(-_FAR, y)
-    every = region.within(-_FAR, _FAR)
+    all_pieces = region.within(-_FAR, _FAR)
 
     def is_enough(pieces: list[tuple[Value, Value]]) -> Callable[[np.ndarray], np.ndarray]:
         def holds(n: np.ndarray) -> np.ndarray:
-            return noise.mass(n, pieces) > tail * noise.mass(n, every)
+            return noise.mass(n, pieces) > tail * noise.mass(n, all_pieces)
 
         return holds
 
@@ -262,15 +264,15 @@ def chosen_ends(
     139(1), 2024. Y. Benjamini and D. Yekutieli, "False discovery rate-adjusted multiple confidence
     intervals for selected parameters", Journal of the American Statistical Association 100, 2005.
     """
-    found = noise.found
-    shown = y if found is None else np.maximum(y, math.floor(found))
+    threshold = noise.threshold
+    shown = y if threshold is None else np.maximum(y, math.floor(threshold))
     y, places = np.unique(shown, return_inverse=True)
 
     def uncut(level: float) -> Sides:
         width = noise.law.half_width(noise.scale, level)
-        if found is None:
+        if threshold is None:
             return y - width, y + width
-        return selected_ends(y, noise, Region(found), level, (np.ones_like(y), y + width))
+        return selected_ends(y, noise, Region(threshold), level, (np.ones_like(y), y + width))
 
     if not cuts:
         low, high = uncut(level)

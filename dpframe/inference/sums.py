@@ -31,7 +31,7 @@ class IndependentSum:
         moving = [(law, noise) for law, noise in sums if noise.moves]
         for law, noise in moving or sums[:1]:
             by_law.setdefault(law, []).append(noise)
-        return cls([(law, join_sums(own)) for law, own in by_law.items()])
+        return cls([(law, join_sums(noises)) for law, noises in by_law.items()])
 
     @property
     def deviation(self) -> np.ndarray:
@@ -53,9 +53,9 @@ class IndependentSum:
         for law, noise in self.parts:
             if law.limit is not law:  # its shape is not known from a quantile
                 factor = np.maximum(factor, law.quantile(level))
-            own, wide = noise.deviation, law.sum_half_width(noise, level)
-            shape = np.broadcast_shapes(np.shape(own), np.shape(wide))
-            times = np.divide(wide, own, out=np.zeros(shape), where=np.broadcast_to(own > 0, shape))
+            deviation, wide = noise.deviation, law.sum_half_width(noise, level)
+            shape = np.broadcast_shapes(np.shape(deviation), np.shape(wide))
+            times = np.divide(wide, deviation, out=np.zeros(shape), where=deviation > 0)
             factor = np.maximum(factor, times)
         boxes = [n for _, noise in self.parts for n in noise.drawn_together().values()]
         raised = box.raise_quantile(level, max(boxes)) if boxes else 1.0
@@ -94,10 +94,11 @@ def outward(ends: Any, unit: float, *, up: bool) -> Any:
     kind = getattr(ends.dtype, "kind", "O")
     if kind in "mM":
         column = pd.Series(ends)
-        every = f"{int(unit)}us"
-        return (column.dt.ceil(every) if up else column.dt.floor(every)).array
+        frequency = f"{int(unit)}us"
+        return (column.dt.ceil(frequency) if up else column.dt.floor(frequency)).array
     if kind == "i" and unit == int(unit):
         step = int(unit)
+        # no float in between: the last digits of large numbers stay; -(-n // k) rounds up
         return -(-ends // step) * step if up else ends // step * step
     near = rounded(ends, unit)
     slack = np.maximum(np.abs(ends), unit) * _EXACT
@@ -115,8 +116,8 @@ def rounded(numbers: Any, unit: float) -> Any:
     """
     decimals = max(int(np.ceil(-np.log10(unit) - _FUZZ)) + 1, 0)
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        made = np.round(np.rint(np.asarray(numbers, np.float64) / unit) * unit, decimals)
-    return np.where(np.isfinite(made), made, numbers)
+        multiples = np.round(np.rint(np.asarray(numbers, np.float64) / unit) * unit, decimals)
+    return np.where(np.isfinite(multiples), multiples, numbers)
 
 
 _FUZZ = 1e-9  # of a logarithm
@@ -166,24 +167,25 @@ def linear_mean(column: ColumnPart, weights: np.ndarray) -> Linear:
 
     off, moved_t, variance = apart(pooled)
     shared = covariance(noise_of_rows, moved_t)
-    squares = _at_least(rows**2 - np.square(norm(noise_of_rows.values())), noise_of_rows)
     alike = np.broadcast_to(variance, top.shape)
     noise = np.broadcast_to(np.square(norm(noise_of_rows.values())), top.shape)
+    # noise can make them 0 or less, and they divide
+    squares = np.maximum(rows**2 - noise, np.maximum(noise / 2, 1.0))
     spread = _spread(off[used] ** 2, alike[used]) / float(squares[used].sum())
     if not _spread(rows[used] ** 2, noise[used], _RESOLVED):
         spread = 0.0
-    own = _share(spread * squares, variance)
-    reached = pooled + own * off / np.sqrt(squares)
+    pull = _share(spread * squares, variance)
+    reached = pooled + pull * off / np.sqrt(squares)
     t = np.clip(reached, first, last)
     off, moved, variance = apart(t)
     inverse, share, doubt, beta, lean = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
-    own = np.where(t == reached, own, 0.0)
-    bias = own * (1 - share * own) * shared * inverse / np.sqrt(squares)
+    pull = np.where(t == reached, pull, 0.0)
+    bias = pull * (1 - share * pull) * shared * inverse / np.sqrt(squares)
     values = statistic.place(t + inverse * off + bias)
     unit = statistic.unit
-    leaning = float(np.sum((weights * lean * (1 - own))[used])) / all_rows
+    leaning = float(np.sum((weights * lean * (1 - pull))[used])) / all_rows
     of_t = np.divide(leaning, weights, out=np.zeros(top.shape), where=used)
-    of_cell = inverse + lean * own / np.sqrt(squares)
+    of_cell = inverse + lean * pull / np.sqrt(squares)
     deviations = {b: unit * (of_cell * part + of_t * moved_t[b]) for b, part in moved.items()}
     return Linear(values, deviations, inverse * unit * off, doubt, beta / unit if unit else 0.0)
 
@@ -194,15 +196,10 @@ def _spread(squares: np.ndarray, variances: np.ndarray, errors: float = 1.0) -> 
     return max(float((squares - variances).sum() - clear), 0.0)
 
 
-def _at_least(squares: np.ndarray, noise: dict[str, Value]) -> np.ndarray:
-    """Return squared numbers of rows, at least half the variance of their noise, and 1."""
-    return np.asarray(np.maximum(squares, np.maximum(np.square(norm(noise.values())) / 2, 1.0)))
-
-
-def _share(one: Value, other: Value) -> np.ndarray:
+def _share(part: Value, other: Value) -> np.ndarray:
     """Return the part of the first in both; 1 where there is none of the other."""
-    both = np.asarray(one + other, np.float64)
-    return np.divide(one, both, out=np.ones(both.shape), where=both > 0)
+    both = np.asarray(part + other, np.float64)
+    return np.divide(part, both, out=np.ones(both.shape), where=both > 0)
 
 
 def _inverse_of_rows(
@@ -217,8 +214,9 @@ def _inverse_of_rows(
     Then how far all may be off, beta, and by how much the inverses are too small.
     """
     shared = covariance(noise, moved)
-    own = np.square(norm(moved.values()))
-    beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
+    moved_variance = np.square(norm(moved.values()))
+    shape = np.broadcast(shared, moved_variance).shape
+    beta = np.divide(shared, moved_variance, out=np.zeros(shape), where=moved_variance > 0)
     measured = numbers = rows - beta * off
     variance = np.maximum(np.square(norm(noise.values())) - beta * shared, 0.0)
     variance = np.broadcast_to(variance, numbers.shape)

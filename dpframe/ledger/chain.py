@@ -132,7 +132,7 @@ class Chain:
             "pots": [_json_of_pot(pot) for pot in pots.pots],
             "many": [_json_of_pot(pot) for pot in pots.many],
             "small": _text(pots.small),
-            "whole": _text(pots.whole),
+            "whole": _text(pots.largest_mu_squared),
             "part": part,
         }
         body = _canonical(content)

@@ -450,14 +450,14 @@ class Ledger:
         if source._store is None or at_the_door().is_test:
             rule = "a ledger that is in memory, or that a test has, cannot be moved."
             raise LedgerError(f"{rule} Make one: dpf.Ledger.create(path, budget=...).")
-        here, there = source._store, store_at(path)
+        here, target = source._store, store_at(path)
         if source._look().moved_to is None:
-            there.check_new()
+            target.check_new()
         where = source._where()
-        source._append(lambda seen, _: transactions.leave(seen, there.place, where), closed=True)
+        source._append(lambda seen, _: transactions.leave(seen, target.place, where), closed=True)
         rows = here.all_rows()[: source._seen.rows_that_left]
         # while nobody else appends: two that copy at once make one copy
-        source._append(lambda seen, _: transactions.hand_over(seen, there, rows), closed=True)
+        source._append(lambda seen, _: transactions.hand_over(seen, target, rows), closed=True)
         moved = Ledger(path)
         moved._append(lambda seen, _: transactions.arrive(seen, here.place, rows[-1]), closed=True)
         return moved
@@ -682,9 +682,9 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _mark(what: str, entry: Entry, epoch: int, **details: Any) -> RunMark:
+def _mark(event: str, entry: Entry, epoch: int, **details: Any) -> RunMark:
     """Write a row about a run, which is like no other: who lost its answer can look it up."""
-    return RunMark(0, what, entry.release_id, epoch, uuid4().hex, **details)
+    return RunMark(0, event, entry.release_id, epoch, uuid4().hex, **details)
 
 
 def open_patiently(path: str | os.PathLike[str], patience: float | None) -> Ledger:

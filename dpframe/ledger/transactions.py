@@ -150,23 +150,23 @@ def leave(seen: Chain, place: str, where: str) -> tuple[Chain, Row | None]:
     return seen, None
 
 
-def hand_over(seen: Chain, there: Store, rows: list[Row]) -> tuple[Chain, Row | None]:
+def hand_over(seen: Chain, target: Store, rows: list[Row]) -> tuple[Chain, Row | None]:
     """Copy what a ledger was when it was closed, once: what has left is never copied again."""
     assert seen.moved is not None  # noqa: S101  # it is closed
     if seen.moved.what == "left":
         return seen, None
     try:
-        there.create(rows)
+        target.create(rows)
     except LedgerError:
-        if not _is_copied(there, rows):
+        if not _is_copied(target, rows):
             raise
-    return seen.with_text("left", there.place)
+    return seen.with_text("left", target.place)
 
 
-def _is_copied(there: Store, rows: list[Row]) -> bool:
+def _is_copied(target: Store, rows: list[Row]) -> bool:
     """Whether a copy that was cut short had made the new place."""
     try:
-        return there.all_rows() == rows
+        return target.all_rows() == rows
     except LedgerError:
         return False
 

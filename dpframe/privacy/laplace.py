@@ -168,8 +168,8 @@ class Laplace(IntegerLaw):
         match wide:
             case [alone] if moving and noise.largest is None:
                 return pair_half_width(alone, 0.0, level)
-            case [one, other] if noise.largest is None:
-                return pair_half_width(one, other, level)
+            case [first, other] if noise.largest is None:
+                return pair_half_width(first, other, level)
         if self._is_summed(noise, level):
             return laplace_sum_half_width(wide, level)
         width: np.ndarray = self.quantile(level) * norm(wide)

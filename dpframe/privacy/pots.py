@@ -149,11 +149,11 @@ class RenyiPot:
         price = renyi.divergence_of_gaussian(loss.mu_squared, self.order)
         return price + renyi.divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
 
-    def spare(self, left: Fraction, known: Fraction = Fraction(0)) -> Spare:
-        """Return the losses of either kind that fill what is left; a pure one from `known` on."""
+    def spare(self, left: Fraction, least: Fraction = Fraction(0)) -> Spare:
+        """Return the losses of either kind that fill what is left; a pure one from `least` on."""
         # the price of it is rounded up to 64 binary digits
         mu_squared = left * 2 / self.order * (1 - Fraction(1, 2**62))
-        if renyi.divergence_of_pure(known, self.order) > left:
+        if renyi.divergence_of_pure(least, self.order) > left:
             return Spare(mu_squared, Fraction(0))
         return Spare(mu_squared, renyi.pure_of_divergence(left, self.order))
 
@@ -178,7 +178,7 @@ class Pots:
     ----------
     pots
         The pots.
-    whole
+    largest_mu_squared
         Largest mu^2 that keeps the budget by itself: what the very first charge may take.
     discovery
         Largest sum of extra deltas.
@@ -200,7 +200,7 @@ class Pots:
     """
 
     pots: tuple[Pot, ...]
-    whole: Fraction
+    largest_mu_squared: Fraction
     discovery: Fraction
     sums: tuple[Fraction | None, ...] = ()
     spent: PrivacyLoss = field(default_factory=PrivacyLoss)
@@ -216,7 +216,7 @@ class Pots:
         if not self.many:
             return self
         is_small = not first.mu_squared and 0 < first.epsilon <= self.small
-        return Pots(self.many if is_small else self.pots, self.whole, self.discovery)
+        return Pots(self.many if is_small else self.pots, self.largest_mu_squared, self.discovery)
 
     def price(self, loss: PrivacyLoss) -> "Priced":
         """Say what a loss takes of every pot."""
@@ -253,7 +253,7 @@ class Pots:
         return self.filled([(Priced(loss, prices), 1)])
 
     def _with(self, sums: tuple[Fraction | None, ...], spent: PrivacyLoss) -> "Pots":
-        return Pots(self.pots, self.whole, self.discovery, sums, spent)
+        return Pots(self.pots, self.largest_mu_squared, self.discovery, sums, spent)
 
     def is_fuller(self, other: "Pots") -> bool:
         """Whether no pot of the same budget has less in it, nor has less delta been spent."""
@@ -285,8 +285,8 @@ class Pots:
     def _is_whole(self, loss: PrivacyLoss) -> bool:
         """Whether a loss by itself keeps the budget."""
         if loss.epsilon and loss.mu_squared:
-            return hides_as_well(loss, self.pots[0].limit, self.whole)
-        return gaussian_price(loss) <= self.whole
+            return hides_as_well(loss, self.pots[0].limit, self.largest_mu_squared)
+        return gaussian_price(loss) <= self.largest_mu_squared
 
     def allows_part(self, loss: PrivacyLoss, part: Fraction) -> bool:
         """Whether a loss takes at most some part of what is left in a pot."""
@@ -336,8 +336,8 @@ class Pots:
         most = self.spare
         if not self.is_untouched:
             return most
-        alone = _pure_of_mu_squared(self.whole)
-        return Spare(max(most.mu_squared, self.whole), max(most.epsilon, alone))
+        alone = _pure_of_mu_squared(self.largest_mu_squared)
+        return Spare(max(most.mu_squared, self.largest_mu_squared), max(most.epsilon, alone))
 
     @property
     def spare_delta(self) -> Fraction:
@@ -395,58 +395,58 @@ class PotsOfParts(Pots):
 
     Parameters
     ----------
-    each
+    parts
         The pots of each part, in an order that does not depend on that of charges.
     """
 
-    each: tuple[Pots, ...] = ()
+    parts: tuple[Pots, ...] = ()
 
     @classmethod
-    def of(cls, each: Sequence[Pots]) -> Pots:
+    def of(cls, parts: Sequence[Pots]) -> Pots:
         """Put the pots of one part or more together."""
-        joined = reduce(Pots.fullest, each)
-        if len(each) == 1:
+        joined = reduce(Pots.fullest, parts)
+        if len(parts) == 1:
             return joined
-        facts = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
-        return cls(*facts, each=tuple(sorted(each, key=_in_order)))
+        facts = joined.pots, joined.largest_mu_squared, joined.discovery, joined.sums, joined.spent
+        return cls(*facts, parts=tuple(sorted(parts, key=_in_order)))
 
     def filled(self, charged: Sequence[tuple[Priced, int]]) -> Pots:
         """Charge losses to every part."""
-        return PotsOfParts.of([pots.filled(charged) for pots in self.each])
+        return PotsOfParts.of([pots.filled(charged) for pots in self.parts])
 
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits in the pots of every part."""
-        return all(pots.fits(loss) for pots in self.each)
+        return all(pots.fits(loss) for pots in self.parts)
 
     def allows_part(self, loss: PrivacyLoss, part: Fraction) -> bool:
         """Whether a loss takes at most some part of what is left for every part of the data."""
-        return all(pots.allows_part(loss, part) for pots in self.each)
+        return all(pots.allows_part(loss, part) for pots in self.parts)
 
     @cached_property
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot of every part."""
-        return _least(pots.spare for pots in self.each)
+        return _least(pots.spare for pots in self.parts)
 
     @cached_property
     def largest(self) -> Spare:
         """Largest loss of either kind that fits."""
-        return _least(pots.largest for pots in self.each)
+        return _least(pots.largest for pots in self.parts)
 
     @property
     def for_shares(self) -> Spare:
         """What shares are parts of."""
-        return _least(pots.for_shares for pots in self.each)
+        return _least(pots.for_shares for pots in self.parts)
 
     def for_look(self, part: Fraction) -> Spare | None:
         """Return the losses of a look that leaves enough to every part."""
-        looks = [pots.for_look(part) for pots in self.each]
+        looks = [pots.for_look(part) for pots in self.parts]
         spared = [look for look in looks if look is not None]
         return _least(spared) if len(spared) == len(looks) else None
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
         """The emptiest pot of the part that has least left."""
-        return max(self.each, key=lambda pots: pots.used).emptiest
+        return max(self.parts, key=lambda pots: pots.used).emptiest
 
 
 def _least(spares: Iterable[Spare]) -> Spare:

@@ -13,9 +13,9 @@ the largest coordinate counts. F is convex in (a, b), so the worst pair of units
 `reach`.
 
 Where totals of many cells are measured together, rows of the two units in cells that share
-`least <= shared <= whole` of what they move are apart, in each coordinate, by
+`least <= shared <= most` of what they move are apart, in each coordinate, by
 
-    (|a v - b w|^p shared + (|a v|^p + |b w|^p) (whole - shared)) / sigma^p .
+    (|a v - b w|^p shared + (|a v|^p + |b w|^p) (most - shared)) / sigma^p .
 
 The sum is convex in where the rows of a unit are and in what they count, so that all rows of a unit
 in one cell, counting the same, are the worst. It is linear in what is shared, so that one of the
@@ -110,13 +110,13 @@ class Kernel:
 
     Parameters
     ----------
-    whole
+    most
         What a row shares with itself, the same for all cells.
     least
         What rows share that are in the two cells farthest apart.
     """
 
-    whole: Fraction
+    most: Fraction
     least: Fraction
 
 
@@ -172,9 +172,9 @@ def pairs_of_units(norm: Norm, a: int, b: int, kernel: Kernel | None) -> list[Un
     """Return what rows of two units can share: one of the ends is the worst."""
     if kernel is None:
         return [UnitPair(norm, a, b)]
-    parts = math.lcm(kernel.whole.denominator, kernel.least.denominator)
-    whole, least = int(kernel.whole * parts), int(kernel.least * parts)
-    return [UnitPair(norm, a, b, shared, whole - shared, parts) for shared in {least, whole}]
+    parts = math.lcm(kernel.most.denominator, kernel.least.denominator)
+    most, least = int(kernel.most * parts), int(kernel.least * parts)
+    return [UnitPair(norm, a, b, shared, most - shared, parts) for shared in {least, most}]
 
 
 _MOST_ROWS = 2**60  # of a unit: what they add stays in 64 bits
@@ -240,9 +240,9 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
         return None
     per_group = min(per_group, rows)
     full = min(groups, rows // per_group)
-    rest = rows - full * per_group if full < groups else 0
-    least = groups if groups < min(full * per_group + rest, cells) else None
-    return Reach(full, per_group, rest, cells, always, least)
+    remainder = rows - full * per_group if full < groups else 0
+    least = groups if groups < min(full * per_group + remainder, cells) else None
+    return Reach(full, per_group, remainder, cells, always, least)
 
 
 Filling: TypeAlias = list[tuple[int, int, int]]
@@ -391,7 +391,7 @@ def movement(
     Two rows of a unit, counted in all and by three groups, at half of the cost each:
 
     >>> one = [Footprint((0,), ((1,),))], [Fraction(1)], 1, Reach(1, 2, 0, 1)
-    >>> kernel = Kernel(whole=Fraction(1), least=Fraction(1, 2))
+    >>> kernel = Kernel(most=Fraction(1), least=Fraction(1, 2))
     >>> [movement(*one, how, kernel=kernel) for how in ("add_remove", "replace")]
     [Fraction(2, 1), Fraction(2, 1)]
     """
@@ -615,9 +615,9 @@ def _worst(
     far = zero
     for moved in moves:
         largest: dict[int, Scale] = {}
-        for known, step, group in zip(lengths, moved, groups, strict=True):
+        for length_by_step, step, group in zip(lengths, moved, groups, strict=True):
             if step:  # many corners move one coordinate alone
-                length = known[step]
+                length = length_by_step[step]
                 largest[group] = max(largest[group], length) if group in largest else length
         far = max(far, sum(largest.values(), start=zero))
     return far

@@ -305,9 +305,9 @@ def _places(ranges: Distribution, low: object, high: object) -> tuple[float, flo
     """Return the places of two ends among the edges."""
     first, final = 0.0, float(len(ranges.bins))
     if low is not None:
-        first = _place(ranges, low, "low", -1 if ranges.whole and ranges.upward else 0)
+        first = _place(ranges, low, "low", -1 if ranges.is_whole and ranges.upward else 0)
     if high is not None:
-        final = _place(ranges, high, "high", 1 if ranges.whole and not ranges.upward else 0)
+        final = _place(ranges, high, "high", 1 if ranges.is_whole and not ranges.upward else 0)
     if not first < final:
         rule = f"must be below high={quote(high)}, and both in the bins"
         raise QueryError.about("low", rule, low)
@@ -325,11 +325,11 @@ def _place(ranges: Distribution, end: object, name: str, beside: int) -> float:
         comparable = not isinstance(end, bool | np.bool_)  # which would count as 1
         if comparable and place < len(edges) and edges[place] == edge:
             return place
-        if comparable and 0 < place < len(edges) and not ranges.whole:
+        if comparable and 0 < place < len(edges) and not ranges.is_whole:
             below, above = edges[place - 1], edges[place]
             return place - 1 + float((edge - below) / (above - below))
     except (TypeError, ValueError):  # another kind than the edges
         pass
-    kind = "a whole number" if ranges.whole else "a value"
+    kind = "a whole number" if ranges.is_whole else "a value"
     span = f"{edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, where the bins are"
     raise QueryError.about(name, f"must be {kind} from {span}", end)

@@ -89,8 +89,8 @@ class CapErrors:
             rows = float(np.median(counts @ mean_sizes(sizes)))
             errors["dropped"] = np.full(len(self.caps), self.lost_row * rows)
             errors["error"] = errors["error"] + errors["dropped"]
-        found = int(self.caps[int(np.argmin(errors["error"]))])
-        best_cap = {str(released.index.name): found}
+        cap = int(self.caps[int(np.argmin(errors["error"]))])
+        best_cap = {str(released.index.name): cap}
         return with_errors(released, errors, self.query, self.planned, best_cap)
 
     def _beyond(self, sizes: np.ndarray) -> np.ndarray:
@@ -120,17 +120,17 @@ class Candidates(ShownFrame):
         if len(self) <= _SHOWN or ATTRIBUTE not in self.attrs:
             return few
         try:
-            (found,) = best(self).values()
+            (suggested,) = best(self).values()
         except (CertificateError, ValueError):
             return few
-        if isinstance(found, tuple) and isinstance(self.index, pd.IntervalIndex):
-            ends = zip((self.index.left, self.index.right), found, strict=True)
-            there = [np.flatnonzero(side == bound) for side, bound in ends]
+        if isinstance(suggested, tuple) and isinstance(self.index, pd.IntervalIndex):
+            ends = zip((self.index.left, self.index.right), suggested, strict=True)
+            places = [np.flatnonzero(side == bound) for side, bound in ends]
         else:
-            there = [np.flatnonzero(self.index == found)]
-        if not all(map(len, there)):
+            places = [np.flatnonzero(self.index == suggested)]
+        if not all(map(len, places)):
             return few
-        ways = np.abs(np.arange(len(self)) - np.concatenate(there)[:, None]).min(axis=0)
+        ways = np.abs(np.arange(len(self)) - np.concatenate(places)[:, None]).min(axis=0)
         return np.sort(np.argsort(ways, kind="stable")[:_SHOWN])
 
     @property
@@ -146,20 +146,20 @@ def best(released: pd.DataFrame) -> dict[str, Suggested]:
     parts = best_suggestion(released)
     if not parts:
         raise CertificateError("this frame suggests nothing: it is not what suggest_caps released.")
-    found = parts[-1]
-    if found.seen < found.needed:
-        (keyword,) = found.best
-        more = found.needed / max(found.seen, found.needed / _LEAST_SEEN)
-        told = f"too few people to tell: about {max(found.seen, 0):,.0f}"
-        way = f"Look with {more:.2g} times as much, or give {keyword}= from elsewhere."
-        raise QueryError(f"{told}, where this noise needs {found.needed:,.0f}. {way}")
-    return dict(found.best)
+    suggestion = parts[-1]
+    if suggestion.seen < suggestion.needed:
+        (keyword,) = suggestion.best
+        more = suggestion.needed / max(suggestion.seen, suggestion.needed / _LEAST_SEEN)
+        rule = f"too few people to tell: about {max(suggestion.seen, 0):,.0f}"
+        way_out = f"Look with {more:.2g} times as much, or give {keyword}= from elsewhere."
+        raise QueryError(f"{rule}, where this noise needs {suggestion.needed:,.0f}. {way_out}")
+    return dict(suggestion.best)
 
 
 def best_suggestion(released: pd.DataFrame) -> list[SuggestDefinition]:
     """Return what a released frame suggests, by the column that it was written to."""
-    made = certificate_of(released).table.definitions
-    return [one for one in made if isinstance(one, SuggestDefinition)]
+    definitions = certificate_of(released).table.definitions
+    return [definition for definition in definitions if isinstance(definition, SuggestDefinition)]
 
 
 def mean_error(std_error: float) -> float:
@@ -192,13 +192,13 @@ def unseen(noisy: np.ndarray, release: Release) -> np.ndarray:
     Beyond the last one are some of the last bin.
     """
     noise, law = release.noise, release.noise.distribution
-    own = {block: float(np.max(part)) for block, part in release.columns[0].deviations.items()}
+    loadings = {block: float(np.max(part)) for block, part in release.columns[0].deviations.items()}
     scales = noise.scale_by_block
 
     def half_width(bins: int) -> float:
-        terms = {block: np.full(bins, part) for block, part in own.items()}
-        sums = {block: part * math.sqrt(bins) for block, part in own.items()}
-        of_bins = NoiseSum(sums, scales, largest=own, terms=terms)
+        terms = {block: np.full(bins, part) for block, part in loadings.items()}
+        sums = {block: part * math.sqrt(bins) for block, part in loadings.items()}
+        of_bins = NoiseSum(sums, scales, largest=loadings, terms=terms)
         return float(law.sum_half_width(of_bins, 2 * _LEVEL - 1))
 
     beyond = np.append(np.cumsum(noisy[:0:-1])[::-1], noisy[-1])
@@ -238,7 +238,7 @@ def with_errors(
     errors: Mapping[str, np.ndarray],
     query: str,
     planned: Mapping[str, float],
-    found: Mapping[str, Suggested],
+    suggested: Mapping[str, Suggested],
 ) -> pd.DataFrame:
     """Add columns of predicted errors, and say in the certificate what they are.
 
@@ -250,7 +250,7 @@ def with_errors(
         The columns.
     query, planned
         The query whose errors these are, and how much it spends.
-    found
+    suggested
         What is best for it, by keyword.
     """
     shown = look(released)
@@ -258,16 +258,16 @@ def with_errors(
     deviation = float(std_error(released).to_numpy(np.float64)[0, 0])
     people = float(released.iloc[:, 0].sum()), needed(deviation, len(released))
     amounts = {key: float(planned[key]) for key in planned}
-    made = shown.add(
+    table = shown.add(
         pd.DataFrame(dict(errors), index=released.index),
         [
-            SuggestDefinition("suggest", column, name, query, amounts, found, *people)
+            SuggestDefinition("suggest", column, name, query, amounts, suggested, *people)
             for name in errors
         ],
         [shown.labels[0]] * len(errors),
     )
-    frame = Candidates(made)
-    frame.attrs = dict(made.attrs)
+    frame = Candidates(table)
+    frame.attrs = dict(table.attrs)
     mark_test(frame, record_on(frame).releases)
     return frame
 
@@ -320,8 +320,8 @@ class BoundErrors:
         noise = self.noise / per_group if self.is_mean else self.noise
         lost = _clipped_amounts(counts, self) / (rows if self.is_mean else self.groups)
         errors = expected_error(lost, noise)
-        found = {"bounds": _best(errors, self.ends)}
-        return with_errors(released, self.profiles(errors), self.query, self.planned, found)
+        best_bounds = {"bounds": _best(errors, self.ends)}
+        return with_errors(released, self.profiles(errors), self.query, self.planned, best_bounds)
 
     def profiles(self, errors: np.ndarray) -> dict[str, np.ndarray]:
         """Return by bin the least errors with one of its ends as a bound, by pairs of bounds."""

@@ -41,7 +41,7 @@ def test_intervals_cover_as_often_as_they_say_given_that_a_count_is_published(ca
     sizes = {1, 2, least // 2, least - 1, least, least + 1, least + far, least + 9 * far}
     for units in sorted(sizes - {0}):
         noisy, chance = law_of_published(*case, units)
-        low, high = chosen_ends(noisy, OwnNoise(law, scale, found=least), level)
+        low, high = chosen_ends(noisy, OwnNoise(law, scale, threshold=least), level)
         covered = chance[(low <= units) & (units <= high)].sum()
         assert covered >= level - 1e-9
         if units > least + far:  # whole numbers cannot be cut to any level
@@ -61,7 +61,7 @@ def test_intervals_hold_where_a_threshold_lies_between_whole_numbers(units):
     at = tails(GAUSSIAN, scale * parts, first, last)
     chance = (at[:-1] - at[1:]) / at[0]
     low, high = chosen_ends(
-        np.rint(noisy / parts), OwnNoise(GAUSSIAN, scale, found=part.least), 0.95
+        np.rint(noisy / parts), OwnNoise(GAUSSIAN, scale, threshold=part.least), 0.95
     )
     assert chance[(low <= units) & (units <= high)].sum() >= 0.95
 

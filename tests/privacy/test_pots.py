@@ -30,7 +30,7 @@ ALL = pytest.mark.parametrize("budget", BUDGETS, ids=str)
 
 
 def whole(budget: Budget) -> PrivacyLoss:
-    return PrivacyLoss(mu_squared=settle_pots(budget).whole)
+    return PrivacyLoss(mu_squared=settle_pots(budget).largest_mu_squared)
 
 
 def random_losses(seed: int, number: int) -> list[PrivacyLoss]:
@@ -130,7 +130,7 @@ def test_what_does_not_fit_after_a_small_first_charge():
     limit = after.pots[1].limit
     assert limit < pots.pots[1].limit
     assert after.fits(PrivacyLoss(mu_squared=limit * (1 - A_LITTLE)))
-    for mu_squared in (limit, pots.pots[1].limit, pots.whole):
+    for mu_squared in (limit, pots.pots[1].limit, pots.largest_mu_squared):
         assert not after.fits(PrivacyLoss(mu_squared=mu_squared))
 
 
@@ -186,7 +186,7 @@ def test_the_whole_budget_at_once_and_nothing_after_it(budget):
         pytest.skip("no delta, no Gaussian noise")
     pots = settle_pots(budget)
     assert pots.fits(whole(budget))
-    assert not pots.fits(PrivacyLoss(mu_squared=pots.whole + Fraction(1, 10**300)))
+    assert not pots.fits(PrivacyLoss(mu_squared=pots.largest_mu_squared + Fraction(1, 10**300)))
     full = pots.plus(whole(budget))
     assert full.used == 1 or not full.largest.mu_squared
     for more in (pure(1e-9), gaussian(1e-9), pure(Fraction(1, 10**300))):

@@ -116,7 +116,7 @@ def test_nested_levels_have_the_least_equal_error():
     """With precisions P of its layers, a level errs by sums of 1 / P that are all one number."""
     layers = sum_layers(nested(1, 10, 100), GAUSSIAN)
     errors = layers.deviations(WIDE) / np.float64(WIDE)
-    whole = float(layers.kernel.whole)
+    whole = float(layers.kernel.most)
     np.testing.assert_allclose(errors * whole**0.5, 1.6237, rtol=1e-3)
 
 
@@ -141,7 +141,7 @@ def test_nested_levels_of_unequal_parts_are_those_of_all_sums(tables):
 def test_pure_noise_of_nested_levels_is_better_than_apart():
     layers = sum_layers(nested(1, 10, 100), LAPLACE)
     errors = np.array(layers.deviations(WIDE)) / WIDE
-    assert max(errors) * float(layers.kernel.whole) < 4.2  # apart: 4.24
+    assert max(errors) * float(layers.kernel.most) < 4.2  # apart: 4.24
 
 
 def test_equal_errors_are_the_least_that_the_worst_table_can_have():
@@ -171,6 +171,6 @@ def test_nothing_else_is_possible_in_259_cells():
     cells = np.flatnonzero(np.repeat(there.ravel(), 7))
     assert len(cells) == 259
     layers = sum_layers(domain_of((11, 9, 7), up_to(3, 3), cells), LAPLACE)
-    errors = np.array(layers.deviations(WIDE)) / WIDE * float(layers.kernel.whole)
+    errors = np.array(layers.deviations(WIDE)) / WIDE * float(layers.kernel.most)
     assert errors[0] < 8.2
     assert errors[-1] < 1.8

@@ -267,7 +267,9 @@ class AfterASmallOne(Settled):
 
     def start(self) -> Pots:
         pots = super().start()
-        return replace(pots.begun_with(PrivacyLoss(epsilon=pots.small)), whole=Fraction(0))
+        return replace(
+            pots.begun_with(PrivacyLoss(epsilon=pots.small)), largest_mu_squared=Fraction(0)
+        )
 
 
 class MoreForMany(AfterASmallOne):
@@ -285,4 +287,4 @@ class AfterTheFirst(Settled):
     """The rule of a ledger, except for its first charge, which may take the whole budget."""
 
     def start(self) -> Pots:
-        return replace(super().start(), whole=Fraction(0))
+        return replace(super().start(), largest_mu_squared=Fraction(0))
