@@ -21,9 +21,9 @@ _MIDNIGHT = time()
 _SECONDS = "2026-01-31T00:00:00"
 
 
-def alter(why: str) -> CertificateError:
+def alter(reason: str) -> CertificateError:
     """Make the error about a table that is not what was released."""
-    return CertificateError(f"this frame is not what its certificate was given for: {why}")
+    return CertificateError(f"this frame is not what its certificate was given for: {reason}")
 
 
 def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line
@@ -231,8 +231,8 @@ def factored(values: Any, level: int = 0) -> Factored:
         cells = pd.Categorical(values)
         codes, keys = np.asarray(cells.codes, np.intp), pd.Index(cells.categories)
     else:
-        codes, found = pd.factorize(pd.Series(values, dtype=values.dtype))
-        keys = pd.Index(found, dtype=found.dtype, tupleize_cols=False)
+        codes, uniques = pd.factorize(pd.Series(values, dtype=values.dtype))
+        keys = pd.Index(uniques, dtype=uniques.dtype, tupleize_cols=False)
     if isinstance(keys.dtype, pd.CategoricalDtype):
         inner = pd.Categorical(keys)
         codes = np.append(np.asarray(inner.codes, np.intp), -1)[codes]
@@ -326,30 +326,30 @@ class Level:
             If one is no key.
         """
         used = np.flatnonzero(np.bincount(values.codes + 1, minlength=len(values.keys) + 1)) - 1
-        known = values.keys.take(used[used >= 0])
-        if len(known) < len(used):
-            listed = [None, *known]
+        present = values.keys.take(used[used >= 0])
+        if len(present) < len(used):
+            listed = [None, *present]
             places = self._by_token(listed, alias)
-        elif not alias and _family(known) == self._family != "other":
-            places = self.keys.get_indexer(known)
+        elif not alias and _family(present) == self._family != "other":
+            places = self.keys.get_indexer(present)
         else:
-            listed = list(known)
+            listed = list(present)
             places = self._by_token(listed, alias)
         lacking = places < 0
         if lacking.any() and (lacking.all() or are_mixed(self.keys)):
             read = np.full(len(places), -1, np.intp)
-            read[len(places) - len(known) :] = [self._texts.get(str(key), -1) for key in known]
+            read[len(places) - len(present) :] = [self._texts.get(str(key), -1) for key in present]
             places = np.where(lacking, read, places)
         if (places < 0).any() or len(places) < len(used):
             raise alter(f"level {self.name!r} has a key that was not released")
         by_code = np.zeros(len(values.keys) + 1, np.intp)
         by_code[used + 1] = places
-        found: np.ndarray = by_code[values.codes + 1]
-        return found
+        row_places: np.ndarray = by_code[values.codes + 1]
+        return row_places
 
     def _by_token(self, keys: list[Any], alias: Mapping[str, str]) -> np.ndarray:
         texts = map(token, keys)
-        return np.array([self.tokens.get(alias.get(one, one), -1) for one in texts], np.intp)
+        return np.array([self.tokens.get(alias.get(text, text), -1) for text in texts], np.intp)
 
 
 def _of_dtype(keys: pd.Index, dtype: str) -> pd.Index:
@@ -362,10 +362,10 @@ def _of_dtype(keys: pd.Index, dtype: str) -> pd.Index:
         elif dtype.startswith("interval"):
             keys = _intervals(keys, cast(pd.IntervalDtype, pd.api.types.pandas_dtype(dtype)))
         # texts of the dtype of pandas itself, which has another name in other versions
-        made: pd.Index = keys.astype(str if dtype == "str" else dtype)
+        typed_keys: pd.Index = keys.astype(str if dtype == "str" else dtype)
     except (ArithmeticError, AttributeError, TypeError, ValueError, ImportError):
         return keys
-    return made
+    return typed_keys
 
 
 def _intervals(keys: pd.Index, dtype: pd.IntervalDtype) -> pd.Index:
@@ -373,7 +373,7 @@ def _intervals(keys: pd.Index, dtype: pd.IntervalDtype) -> pd.Index:
     if dtype.closed is None or any(key.closed != dtype.closed for key in keys):
         return keys
     ends = [key.left for key in keys], [key.right for key in keys]
-    left, right = (_of_dtype(pd.Index(own, dtype=object), str(dtype.subtype)) for own in ends)
+    left, right = (_of_dtype(pd.Index(side, dtype=object), str(dtype.subtype)) for side in ends)
     return pd.IntervalIndex.from_arrays(left, right, dtype.closed)
 
 
@@ -418,10 +418,10 @@ def numbers_of(column: pd.Series, kind: str = "") -> Numbers:
     if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
         column = _of_objects(column, kind)
     missing = column.isna().to_numpy()
-    found = getattr(column.dtype, "kind", "O")
-    if found in _TIMES:
-        return Numbers(_microseconds(column, found), missing)
-    if found in "iu" and not missing.any():
+    dtype_kind = getattr(column.dtype, "kind", "O")
+    if dtype_kind in _TIMES:
+        return Numbers(_microseconds(column, dtype_kind), missing)
+    if dtype_kind in "iu" and not missing.any():
         return Numbers(column.to_numpy(np.int64), missing)
     if column.dtype == np.float32:
         return Numbers(column.to_numpy(), missing)
@@ -459,21 +459,21 @@ def series_of(numbers: Numbers, dtype: Any) -> pd.Series:
     """
     values, missing = numbers
     base = dtype.partition("[")[0]
-    made: Any
+    column: Any
     if base == "timedelta64" and values.dtype.kind == "f":
-        whole = np.rint(values / _A_SECOND).astype(np.int64)
-        made = pd.Series(whole.view("timedelta64[s]")).astype(dtype)
+        seconds = np.rint(values / _A_SECOND).astype(np.int64)
+        column = pd.Series(seconds.view("timedelta64[s]")).astype(dtype)
     elif base == "timedelta64":
-        made = pd.Series(values.view("timedelta64[us]")).astype(dtype)
+        column = pd.Series(values.view("timedelta64[us]")).astype(dtype)
     elif base == "datetime64":
-        made = pd.Series(values.view("datetime64[us]"))
+        column = pd.Series(values.view("datetime64[us]"))
         zone = dtype.partition(", ")[2].rstrip("]")
-        made = made.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else made
-        made = made.astype(dtype)
+        column = column.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else column
+        column = column.astype(dtype)
     elif missing.any() and values.dtype.kind == "i":
-        made = pd.Series(values).astype("Int64")
+        column = pd.Series(values).astype("Int64")
     else:
-        made = pd.Series(values).astype(dtype)
-    nothing = pd.NA if str(made.dtype) == "Int64" else None
-    cells: pd.Series = made.mask(missing, nothing) if missing.any() else made
+        column = pd.Series(values).astype(dtype)
+    nothing = pd.NA if str(column.dtype) == "Int64" else None
+    cells: pd.Series = column.mask(missing, nothing) if missing.any() else column
     return cells

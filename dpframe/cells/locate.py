@@ -70,7 +70,7 @@ class _Names:
     """Names as they are shown: files may make texts of them."""
 
     def __init__(self, tokens: Iterable[str], alias: Mapping[str, str]) -> None:
-        self._known = {**{one: one for one in tokens}, **alias}
+        self._known = {**{name: name for name in tokens}, **alias}
         self._texts: dict[str, str | None] = {}
         for shown, released in self._known.items():
             text = _text(shown)
@@ -124,8 +124,8 @@ class _Search:
         return frame
 
     def _are_labels(self, values: Iterable[Any]) -> bool:
-        found = [self.labels.find(value) for value in values]
-        return bool(found) and None not in found
+        labels = [self.labels.find(value) for value in values]
+        return bool(labels) and None not in labels
 
     def layout(self) -> TableLayout:
         """Find all cells."""
@@ -163,30 +163,30 @@ class _Search:
 
         Levels whose names were dropped are found by their keys, if one way alone fits.
         """
-        wanted = [token(level.name) for level in self.opened.levels]
-        found: dict[str, Place] = {}
+        names = [token(level.name) for level in self.opened.levels]
+        places: dict[str, Place] = {}
         stray = []
         for axis, index in enumerate(self.axes):
             for number, name in enumerate(index.names):
-                known = None if name is None else self.names.find(name)
-                if known is None:
+                released_name = None if name is None else self.names.find(name)
+                if released_name is None:
                     self._check_stray(axis, number, name)
                     stray.append((axis, number))
-                elif known in found:
+                elif released_name in places:
                     raise alter(f"two levels are called {name!r}")
                 else:
-                    found[known] = axis, number
+                    places[released_name] = axis, number
         if self.frame.columns.nlevels == 1:
             for number, label in enumerate(self.frame.columns):
-                known = self.names.find(label)
-                if known is not None and known not in found:
-                    found[known] = CELLS, number
-        lacking = [at for at, name in enumerate(wanted) if name not in found]
+                released_name = self.names.find(label)
+                if released_name is not None and released_name not in places:
+                    places[released_name] = CELLS, number
+        lacking = [at for at, name in enumerate(names) if name not in places]
         if lacking:
             pick = self._fit(lacking, stray)
-            found |= {wanted[at]: place for at, place in zip(lacking, pick, strict=True)}
+            places |= {names[at]: place for at, place in zip(lacking, pick, strict=True)}
             stray = [place for place in stray if place not in pick]
-        return [found[name] for name in wanted], stray
+        return [places[name] for name in names], stray
 
     def _check_stray(self, axis: int, number: int, name: Hashable) -> None:
         """Refuse a named level that holds neither labels of columns nor keys of a level."""
@@ -247,7 +247,7 @@ class _Search:
         of_columns: list[str | None] | None,
     ) -> Iterator[Located]:
         """Find the cells of each column that holds no keys."""
-        whole = slice(None)
+        all_rows = slice(None)
         for at in range(self.frame.shape[1]):
             if at in keys:
                 continue
@@ -257,9 +257,9 @@ class _Search:
             numbers = numbers_of(self.frame.iloc[:, at], self.opened.kind)
             places = self.opened.rows_at(rows + columns[at])
             if of_rows is None:
-                yield Located(at, label, whole, places, numbers)
+                yield Located(at, label, all_rows, places, numbers)
                 continue
             for label in dict.fromkeys(of_rows):
-                where = np.flatnonzero([one == label for one in of_rows])
+                where = np.flatnonzero([row_label == label for row_label in of_rows])
                 some = Numbers(numbers.values[where], numbers.missing[where])
                 yield Located(at, label, where, places[where], some)

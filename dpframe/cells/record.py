@@ -116,9 +116,9 @@ class Opened:
     @classmethod
     def read(cls, certificate: Certificate, text: str) -> "Opened":
         """Return what a text says."""
-        made = cls(certificate.releases, lambda: certificate.table)
-        vars(made).update(certificate=certificate, text=text)
-        return made
+        opened = cls(certificate.releases, lambda: certificate.table)
+        vars(opened).update(certificate=certificate, text=text)
+        return opened
 
     @cached_property
     def table(self) -> TablePart:
@@ -269,8 +269,8 @@ class Opened:
             case dict():
                 return np.array([rows.get(int(place), -1) for place in places], np.int64)
             case _:
-                found: np.ndarray = rows[places]
-                return found
+                released_rows: np.ndarray = rows[places]
+                return released_rows
 
     @cached_property
     def index(self) -> pd.Index:
@@ -313,10 +313,10 @@ class Opened:
         """Return some columns of the table."""
         columns = [self.columns[label] for label in labels]
         series = [series_of(column.numbers, column.part.dtype) for column in columns]
-        made = pd.DataFrame({at: one.array for at, one in enumerate(series)}, index=self.index)
+        frame = pd.DataFrame({at: cells.array for at, cells in enumerate(series)}, index=self.index)
         names = [self.shown_label(label) for label in labels]
-        made.columns = pd.Index(names, tupleize_cols=False)
-        return made
+        frame.columns = pd.Index(names, tupleize_cols=False)
+        return frame
 
     def changed(self, releases: Sequence[Release] | None = None, **fields: Any) -> "Opened":
         """Return a record with other fields of its table, or with what is said of some of it."""
@@ -327,18 +327,18 @@ class Opened:
     def with_others(self, others: Iterable["Opened"]) -> "Opened":
         """Return a record of cells that were computed from other releases, too."""
         table = self.table
-        kept = (*self.others, *(one for one in others if one not in self.others))
+        kept = (*self.others, *(other for other in others if other not in self.others))
         return Opened(self.releases, lambda: table, self.base or self, kept)
 
     def with_columns(self, added: pd.DataFrame, definitions: Sequence[Definition]) -> "Opened":
         """Return a record with more columns, each with its definition; others of a label go."""
-        made = [
+        parts = [
             cells_part(label, added.iloc[:, at], definition)
             for at, (label, definition) in enumerate(zip(added.columns, definitions, strict=True))
         ]
-        labels = {part.label for part in made}
+        labels = {part.label for part in parts}
         kept = [part for part in self.table.columns if part.label not in labels]
-        return self.changed(columns=(*kept, *made))
+        return self.changed(columns=(*kept, *parts))
 
 
 def cells_part(label: Any, column: pd.Series, definition: Definition | None = None) -> CellsPart:
@@ -391,8 +391,8 @@ def attach(
     kept.attrs = {}
     kept = kept.copy()
     kept.index = frame.index[:].copy(deep=True)  # a range keeps its cache
-    known = definitions or [None] * kept.shape[1]
-    opened = Opened(tuple(releases), lambda: _described(kept, known, joined, salt))
+    column_definitions = definitions or [None] * kept.shape[1]
+    opened = Opened(tuple(releases), lambda: _described(kept, column_definitions, joined, salt))
     carry(frame, opened)
 
 
@@ -419,7 +419,7 @@ def _described(
         levels=tuple(level.part() for level in levels),
         rows=len(frame),
         codes=codes_part(codes, levels),
-        columns=tuple(cells_part(label, cells, known) for (label, cells), known in columns),
+        columns=tuple(cells_part(*column, definition) for column, definition in columns),
         alias=NO_ALIAS,
         units={},
         cuts=(),
@@ -434,16 +434,16 @@ def levels_of(
     values: Iterable[Factored], names: Iterable[Hashable], rows: int
 ) -> tuple[list[Level], np.ndarray]:
     """Return the keys in use of each level, and the place of each row's key."""
-    made = [Level.of(own, name) for own, name in zip(values, names, strict=True)]
-    codes = np.array([places for _, places in made], np.int64).reshape(len(made), rows)
-    return [level for level, _ in made], codes
+    pairs = [Level.of(level_values, name) for level_values, name in zip(values, names, strict=True)]
+    codes = np.array([places for _, places in pairs], np.int64).reshape(len(pairs), rows)
+    return [level for level, _ in pairs], codes
 
 
 def codes_part(codes: np.ndarray, levels: Sequence[Level]) -> Zipped | None:
     """Write the places of keys; `None`: rows are all combinations of keys, in order."""
     sizes = [len(level.keys) for level in levels]
-    whole = prod(sizes) == codes.shape[1] and np.array_equal(codes, _product(sizes))
-    return None if whole else Zipped.of(codes, "<i8")
+    complete = prod(sizes) == codes.shape[1] and np.array_equal(codes, _product(sizes))
+    return None if complete else Zipped.of(codes, "<i8")
 
 
 def _product(sizes: Sequence[int]) -> np.ndarray:
@@ -464,8 +464,8 @@ def _origin_of(record: Mapping[str, Any]) -> str:
     """Return the digest of what was released, and of the salt."""
     table = record["table"]
     released = [part for part in table["columns"] if part["definition"] is None]
-    told = [record["releases"], table["levels"], table["codes"], released, table["salt"]]
-    return _digest(json.dumps(told))
+    content = [record["releases"], table["levels"], table["codes"], released, table["salt"]]
+    return _digest(json.dumps(content))
 
 
 def _digest(text: str) -> str:
@@ -562,22 +562,22 @@ def opened_of(carried: object) -> Opened:
     return opened
 
 
-def _unreadable(why: object) -> UnreadableCertificateError:
-    rule = f"this certificate cannot be read: {why}"
+def _unreadable(reason: object) -> UnreadableCertificateError:
+    rule = f"this certificate cannot be read: {reason}"
     return UnreadableCertificateError(f"{rule}. Go back to what was released.")
 
 
 def _read(text: str) -> Opened:
     try:
-        found = parse_json(text)
+        record = parse_json(text)
     except ValueError as error:
         raise _unreadable(error) from None
-    version = found.get("format") if isinstance(found, dict) else None
-    known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
-    if known and version != FORMAT:
+    version = record.get("format") if isinstance(record, dict) else None
+    plausible = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
+    if plausible and version != FORMAT:
         ours = f"this certificate has format {version}, and this version reads {FORMAT}"
         raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
-    certificate = read(Certificate, found, "this certificate", text)
+    certificate = read(Certificate, record, "this certificate", text)
     if _digest(text.replace(_field(certificate.digest), _field(UNSEALED))) != certificate.digest:
         raise CertificateError(
             "this frame is not what its certificate was given for: the certificate itself was "
@@ -595,9 +595,7 @@ def _codes(table: TablePart, sizes: Sequence[int]) -> np.ndarray:
     rows = table.rows
     if table.codes is not None:
         codes = table.codes.numbers("<i8", rows * len(sizes)).reshape(len(sizes), rows)
-        if any(
-            (own < 0).any() or (own >= size).any() for own, size in zip(codes, sizes, strict=True)
-        ):
+        if ((codes < 0) | (codes >= np.reshape(sizes, (-1, 1)))).any():
             raise ValueError("each row has a key of each level")
         return codes
     if prod(sizes) != rows:
@@ -624,8 +622,8 @@ def refuse_test(releases: Iterable[Release]) -> None:
     """
     tested = any(release.testing for release in releases)
     if tested and not at_the_door(looking=True).is_test:
-        why = "this table was made inside a testing block: it is neither private nor a release."
-        raise CertificateError(f"{why} Look at it inside of the block, or release outside.")
+        rule = "this table was made inside a testing block: it is neither private nor a release."
+        raise CertificateError(f"{rule} Look at it inside of the block, or release outside.")
 
 
 def record_on(frame: object) -> Opened:

@@ -39,8 +39,8 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     if opened.columns and not labels:
         names = [opened.shown_label(label) for label in opened.columns]
         raise QueryError(f"this table shows none of the columns of its release, {quote(names)}.")
-    whole = all(shown.is_whole(label) for label in opened.columns)
-    if whole and note is None and not opened.promise.is_derived:
+    all_shown = all(shown.is_whole(label) for label in opened.columns)
+    if all_shown and note is None and not opened.promise.is_derived:
         return opened
     _check_intervals(shown, labels)
     rows = _rows(shown)
@@ -50,7 +50,7 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     kept = [at for at, label in enumerate(released) if label in labels]
     if kept or not labels:
         promise = opened.promise.with_columns(kept)
-        releases = tuple(_of_rows(one, rows, complete=complete) for one in promise.releases)
+        releases = tuple(_of_rows(release, rows, complete=complete) for release in promise.releases)
     else:  # all of it was computed from released numbers, and shows none
         releases = tuple(map(without_all_rows, releases))
     return opened.changed(
@@ -76,8 +76,8 @@ def _rows(shown: Shown) -> np.ndarray:
     if not shown.layout.located:
         return np.sort(shown.rows)
     seen = np.zeros(shown.opened.rows + 1, bool)
-    for one in shown.layout.located:
-        seen[one.rows] = True  # the last is of no row
+    for cells in shown.layout.located:
+        seen[cells.rows] = True  # the last is of no row
     return np.flatnonzero(seen[:-1])
 
 
@@ -105,12 +105,12 @@ def _part(shown: Shown, label: str, rows: np.ndarray) -> CellsPart:
     """Return the cells of a column as they are shown."""
     column = shown.opened.columns[label]
     before = column.part
-    whole = shown.is_whole(label) and len(rows) == shown.opened.rows
-    if whole and column.numbers.values.dtype.kind == "i":  # floats may be shown with fewer digits
+    full = shown.is_whole(label) and len(rows) == shown.opened.rows
+    if full and column.numbers.values.dtype.kind == "i":  # floats may be shown with fewer digits
         return before
     cells = shown.cells_of(label, rows)
-    made = cells_part(None, cells, before.definition)
-    return replace(made, label=label)
+    part = cells_part(None, cells, before.definition)
+    return replace(part, label=label)
 
 
 def _alias(alias: AliasPart, labels: Sequence[str]) -> AliasPart:
@@ -129,8 +129,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
         if source not in labels:
             continue
         name = opened.shown_label(label)
-        known = ~opened.columns[source].numbers.missing
-        if (shown.seen[label] & known & ~shown.seen[source]).any():
+        present = ~opened.columns[source].numbers.missing
+        if (shown.seen[label] & present & ~shown.seen[source]).any():
             hidden = opened.shown_label(source)
             rule = f"{hidden!r} is hidden where {name!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=hidden)
@@ -140,9 +140,9 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
         unit = shown.units[middle]
         ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
         if unit and not _are_multiples(ends, unit):
-            told = opened.shown_label(middle)
-            rule = f"{told!r} is rounded, and {name!r} tells what it was"
-            raise QueryError(f"{rule}. Round both, by .dp.round.", label=told)
+            middle_name = opened.shown_label(middle)
+            rule = f"{middle_name!r} is rounded, and {name!r} tells what it was"
+            raise QueryError(f"{rule}. Round both, by .dp.round.", label=middle_name)
 
 
 def _are_multiples(ends: pd.Series, unit: float) -> bool:

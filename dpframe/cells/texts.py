@@ -68,8 +68,8 @@ def number_text(
     number = float(value)
     if abs(number) < _HUGE and isinstance(value, int | np.integer):
         return f"{value:,}"
-    known = half_width is not None and 0 < half_width < math.inf
-    if known and abs(number) < _HUGE:
+    has_error = half_width is not None and 0 < half_width < math.inf
+    if has_error and abs(number) < _HUGE:
         places = decimals(half_width or 0)
         return f"{_outward(number, end, places):,.{places}f}"
     number = _outward(number, end)
@@ -80,7 +80,7 @@ def _outward(number: float, end: End | None, places: int | None = None) -> float
     """Round an end of an interval to the outside, to places after the point or to six digits."""
     if end is None or not math.isfinite(number):
         return number
-    exact, way = Decimal(f"{number:.{_EXACT}g}"), _OUTWARD[end]
+    exact, rounding = Decimal(f"{number:.{_EXACT}g}"), _OUTWARD[end]
     if places is None:
-        return float(Context(prec=_SHORT, rounding=way).plus(exact))
-    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=way)) + 0.0  # no -0
+        return float(Context(prec=_SHORT, rounding=rounding).plus(exact))
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=rounding)) + 0.0  # no -0

@@ -55,25 +55,25 @@ def unit_of(
             return 0.0
     elif np.array_equal(shown, released):
         return 0.0
-    given, real = shown.astype(np.float64), released.astype(np.float64)
+    numbers, real = shown.astype(np.float64), released.astype(np.float64)
     with np.errstate(all="ignore"):  # values can be near the largest float
-        same = given == real
+        same = numbers == real
         if not shown.dtype.kind == released.dtype.kind == "i":
-            same |= np.abs(given - real) <= _ULPS * np.spacing(np.abs(real))
+            same |= np.abs(numbers - real) <= _ULPS * np.spacing(np.abs(real))
         if column.part.definition is not None:
-            same |= np.abs(given - real) <= _NEAR * np.abs(real)
+            same |= np.abs(numbers - real) <= _NEAR * np.abs(real)
         if same.all():
             return 0.0
-        finite = np.isfinite(real) & np.isfinite(given)
+        finite = np.isfinite(real) & np.isfinite(numbers)
         if not (same | finite).all():
             raise _other(column)
         fine = _FINE.get(shown.dtype, _EXACT)
         end = getattr(column.part.definition, "end", None)
         units = _UNITS_OF_TIME if column.kind else _UNITS
-        given, real = given[finite], real[finite]
+        numbers, real = numbers[finite], real[finite]
         most = 2 * float(np.abs(real).max())  # beyond, all would be 0
         tried = [*filter(None, [declared]), *(unit for unit in units if unit <= most)]
-        unit = _rounded_to(given, real, tried, fine, end)
+        unit = _rounded_to(numbers, real, tried, fine, end)
         if unit is None:
             raise _other(column)
         return unit
@@ -156,7 +156,7 @@ class Shown:
     @cached_property
     def labels_at(self) -> dict[int, str]:
         """The columns of the release, as JSON, by the places where their cells are."""
-        return {one.column: str(one.label) for one in self.layout.located}
+        return {cells.column: str(cells.label) for cells in self.layout.located}
 
     def middle_of(self, label: str) -> str | None:
         """Return the column of whose intervals a column holds an end, if that is known.
@@ -220,11 +220,11 @@ class Shown:
         gone = self.rows < 0
         rows = np.where(gone, 0, self.rows)
         cells = [self.cells_of(label, rows, gone) for label in labels]
-        made = pd.DataFrame(
+        frame = pd.DataFrame(
             {at: column.array for at, column in enumerate(cells)}, self.opened.index.take(rows)
         )
         names = [self.opened.shown_label(label) for label in labels]
-        return made.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+        return frame.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
 
     def cells_of(self, label: str, rows: np.ndarray, gone: np.ndarray | bool = False) -> pd.Series:
         """Return the cells of a column as they are shown, in some rows of the release."""
@@ -232,10 +232,10 @@ class Shown:
         values = np.zeros(self.opened.rows, np.float64)
         if column.numbers.values.dtype.kind == "i":
             values = np.zeros(self.opened.rows, np.int64)  # of a float, all of it is kept
-        for one in self.layout.located:
-            if one.label == label:
-                there = ~one.numbers.missing
-                values[one.rows[there]] = one.numbers.values[there]
+        for cells in self.layout.located:
+            if cells.label == label:
+                present = ~cells.numbers.missing
+                values[cells.rows[present]] = cells.numbers.values[present]
         numbers = Numbers(values[rows], ~self.seen[label][rows] | gone)
         return series_of(numbers, column.part.dtype)
 
@@ -258,8 +258,8 @@ class Shown:
         """
         taken = self._taken(result)
         for at, label in enumerate(labels):
-            known = ~self.opened.columns[label].numbers.missing
-            hidden = (known & ~self.seen[label])[self.rows]
+            present = ~self.opened.columns[label].numbers.missing
+            hidden = (present & ~self.seen[label])[self.rows]
             if hidden.any():
                 taken.isetitem(at, without_cells(taken.iloc[:, at], hidden).array)
         taken.attrs = dict(result.attrs)
@@ -286,8 +286,8 @@ class Shown:
     def state(self) -> str:
         """What the table is: "released", or "post-processed" by `.dp` or by pandas."""
         parts = self.opened.table.released
-        whole = all(self.is_whole(part.label) for part in parts)
-        return self.opened.promise.state if whole else "post-processed"
+        unchanged = all(self.is_whole(part.label) for part in parts)
+        return self.opened.promise.state if unchanged else "post-processed"
 
     def lines(self) -> list[str]:
         """Say which cells are shown of columns that are not shown as they were released."""
@@ -329,34 +329,34 @@ class Shown:
         picked, before = self.pick(columns, labels), pd.DataFrame(self.in_rows())
         before.attrs, picked.attrs = {}, {}
         before = before.copy(deep=False)
-        there = {label: at for at, label in enumerate(before.columns)}
+        places = {label: at for at, label in enumerate(before.columns)}
         new = []
         for at, label in enumerate(columns.columns):
-            if label in there:  # what is computed again takes its place
-                before.isetitem(there[label], picked.iloc[:, at].array)
+            if label in places:  # what is computed again takes its place
+                before.isetitem(places[label], picked.iloc[:, at].array)
             else:
                 new.append(at)
-        made = pd.concat([before, picked.iloc[:, new]], axis=1)
+        table = pd.concat([before, picked.iloc[:, new]], axis=1)
         names = [*before.columns, *columns.columns[new]]
-        made.columns = pd.Index(names, tupleize_cols=False, name=before.columns.name)
-        return self.sealed(made, opened)
+        table.columns = pd.Index(names, tupleize_cols=False, name=before.columns.name)
+        return self.sealed(table, opened)
 
     def change(
         self, opened: Opened, edit: Callable[[Located, pd.Series], pd.Series]
     ) -> pd.DataFrame:
         """Return the table with other cells, in the same layout, and another record."""
-        made = self.layout.frame.copy(deep=False)
-        for one in self.layout.located:
-            column = made.iloc[:, one.column]
-            if isinstance(one.where, slice):
-                made.isetitem(one.column, edit(one, column).array)
+        frame = self.layout.frame.copy(deep=False)
+        for cells in self.layout.located:
+            column = frame.iloc[:, cells.column]
+            if isinstance(cells.where, slice):
+                frame.isetitem(cells.column, edit(cells, column).array)
                 continue
             column = column.copy()
-            part = edit(one, column.iloc[one.where])
+            part = edit(cells, column.iloc[cells.where])
             column = column.astype("Float64") if part.isna().any() else column
-            column.iloc[one.where] = part.array
-            made.isetitem(one.column, column.array)
-        return self.sealed(made, opened)
+            column.iloc[cells.where] = part.array
+            frame.isetitem(cells.column, column.array)
+        return self.sealed(frame, opened)
 
 
 def without_cells(column: pd.Series, cells: np.ndarray) -> pd.Series:
@@ -400,12 +400,12 @@ def _compare(frame: pd.DataFrame, opened: Opened) -> Shown:
     seen: dict[str, np.ndarray] = {}
     units: dict[str, float] = {}
     named = []
-    for one in layout.located:
-        there = ~one.numbers.missing
-        rows, values = one.rows[there], one.numbers.values[there]
+    for cells in layout.located:
+        present = ~cells.numbers.missing
+        rows, values = cells.rows[present], cells.numbers.values[present]
         if (rows < 0).any():
             raise alter("it holds groups that were not released")
-        label = _label_by_cells(values, rows, opened) if one.label is None else one.label
+        label = _label_by_cells(values, rows, opened) if cells.label is None else cells.label
         column = opened.columns[label]
         if column.numbers.missing[rows].any():
             raise alter(f"column {label_of(label)!r} shows a cell that was missing")
@@ -416,7 +416,7 @@ def _compare(frame: pd.DataFrame, opened: Opened) -> Shown:
             raise alter("it shows a cell twice")
         unit = unit_of(values, column, rows, opened.table.units.get(label)) if len(rows) else 0.0
         units[label] = max(unit, units.get(label, 0.0))
-        named.append(one._replace(label=label))
+        named.append(cells._replace(label=label))
     if not opened.columns and layout.rows is not None:
         if (layout.rows < 0).any() or len(np.unique(layout.rows)) < len(layout.rows):
             raise alter("it holds groups that were not released, or some twice")
@@ -440,7 +440,7 @@ def _label_by_cells(values: np.ndarray, rows: np.ndarray, opened: Opened) -> str
     raise alter("a cell is neither the released one nor a rounding of it")
 
 
-def whole_release(shown: Shown, what: str) -> Release:
+def whole_release(shown: Shown, call: str) -> Release:
     """Return the only release of a table, of which all cells that are shown are known.
 
     Raises
@@ -449,11 +449,11 @@ def whole_release(shown: Shown, what: str) -> Release:
         If there are several or no numbers, or a published table left cells out or rounded them.
     """
     shown.certificate.require_numbers()
-    check_whole(shown, what)
+    check_whole(shown, call)
     return shown.certificate.release
 
 
-def check_whole(shown: Shown, what: str) -> None:
+def check_whole(shown: Shown, call: str) -> None:
     """Refuse what needs all cells as released, of a published table that has not.
 
     Raises
@@ -461,19 +461,19 @@ def check_whole(shown: Shown, what: str) -> None:
     QueryError
         If it left some out, or rounded them.
     """
-    check_parts(shown, what)
+    check_parts(shown, call)
     published = shown.opened.table.published
     if published is None:
         return
     for label in shown.labels:
         cells, released = published.cells[label]
         if cells < released or published.units.get(label):
-            rule = f"{what} needs all cells as released"
-            why = f"and this published table has {cells:,} of {released:,}, or rounded ones"
-            raise QueryError(f"{rule}, {why}. Call it on the release.")
+            rule = f"{call} needs all cells as released"
+            reason = f"and this published table has {cells:,} of {released:,}, or rounded ones"
+            raise QueryError(f"{rule}, {reason}. Call it on the release.")
 
 
-def check_parts(shown: Shown, what: str) -> None:
+def check_parts(shown: Shown, call: str) -> None:
     """Refuse what needs the parts of means where a published table has left them out.
 
     Raises
@@ -484,6 +484,6 @@ def check_parts(shown: Shown, what: str) -> None:
     for release in shown.certificate.releases:
         for column in release.columns:
             if not has_rows(column):
-                rule = f"{what} needs what column {column.name!r} was read off"
+                rule = f"{call} needs what column {column.name!r} was read off"
                 way_out = "which a published table leaves out: call it on the release"
                 raise QueryError(f"{rule}, {way_out}.", label=column.name)

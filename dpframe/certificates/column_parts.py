@@ -231,6 +231,7 @@ class ColumnPart(records.Record):
         """What it estimates, of its columns."""
         bounds = [part.clipped for part in self.columns]
         plain = statistic_of(self.kind, bounds)
+        # only statistics that are ready for sampling measure more features
         sampled = len(self.features) > len(plain.features)
         return replace(plain, sampled=sampled)
 

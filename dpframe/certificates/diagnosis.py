@@ -138,7 +138,7 @@ def plain_number(value: float, digits: int) -> str:
 
     Examples
     --------
-    >>> [plain_number(one, 4) for one in (822.0807, 1048576.0, 0.1065834, 3.0, 1e-06)]
+    >>> [plain_number(number, 4) for number in (822.0807, 1048576.0, 0.1065834, 3.0, 1e-06)]
     ['822.1', '1048576', '0.1066', '3', '1e-06']
     """
     size = abs(value)

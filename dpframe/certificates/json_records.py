@@ -146,6 +146,7 @@ def check_excess(json_value: object) -> None:
             raise ExcessError(_MANY)
         if _is_long(level):
             raise ExcessError(f"a text in it has more than {_LONGEST:,} characters")
+        # one too many is enough to refuse it
         level = list(islice(_below(level), _MOST_VALUES + 1))
     if level:
         raise ExcessError("it is nested too deeply")

@@ -479,6 +479,7 @@ class Zipped(records.Held):
         ValueError
             If it is no such thing, or would take too much memory.
         """
+        # unpacked up to a limit: a short text from a file can stand for gigabytes
         reader = zlib.decompressobj()
         try:
             plain = reader.decompress(base64.b64decode(self.zlib), _MOST_BYTES)

@@ -54,8 +54,8 @@ class ColumnSums:
         What is said about the column.
     features
         What it is read off, by name.
-    known
-        The released cells themselves, and their intervals at a level, if these are all.
+    intervals
+        From a level to the intervals of the released cells, if the sums are these cells.
     scaled
         Whether weights are other than 1 and -1: the numbers count no rows.
     variance
@@ -66,7 +66,7 @@ class ColumnSums:
 
     part: ColumnPart
     features: Mapping[str, LinearSums]
-    known: "Callable[[float], EndPair] | None" = None
+    intervals: "Callable[[float], EndPair] | None" = None
     scaled: bool = False
     variance: np.ndarray | None = None
     combined: "Callable[[Matrix, float], np.ndarray] | None" = None
@@ -99,24 +99,25 @@ class ColumnSums:
         self, change: Callable[[LinearSums], LinearSums], *, scaled: bool = False
     ) -> "ColumnSums":
         """Return sums of which each feature is changed alike."""
-        features = {name: change(one) for name, one in self.features.items()}
+        features = {name: change(feature) for name, feature in self.features.items()}
         scaled = scaled or self.scaled
-        made = replace(self, features=features, known=None, variance=None, scaled=scaled)
-        return replace(made, combined=None)
+        # intervals and variances of the cells themselves do not hold for other sums of them
+        changed = replace(self, features=features, intervals=None, variance=None, scaled=scaled)
+        return replace(changed, combined=None)
 
     def take(self, rows: np.ndarray) -> "ColumnSums":
         """Return some rows, which are what they were."""
-        known, variance = self.known, self.variance
-        made = self.map(lambda one: one.take(rows))
-        ends = None if known is None else lambda level: _taken(known(level), rows)
-        return replace(made, known=ends, variance=None if variance is None else variance[rows])
+        intervals, variance = self.intervals, self.variance
+        sums = self.map(lambda feature: feature.take(rows))
+        ends = None if intervals is None else lambda level: _taken(intervals(level), rows)
+        return replace(sums, intervals=ends, variance=None if variance is None else variance[rows])
 
     def read(self) -> "StatisticReading":
         """Return the values, and their errors to first order."""
         statistic = self.statistic
         if self.is_total:
             return StatisticReading(self.total.values, self.total, None)
-        values = {name: one.values for name, one in self.features.items()}
+        values = {name: feature.values for name, feature in self.features.items()}
         totals: Totals[str] = Totals(values, {name: {} for name in values})
         quotient = statistic.quotient(totals)
         raw = quotient.value(totals)
@@ -125,7 +126,7 @@ class ColumnSums:
         error = JointNoise(apart)(1.0, 0.0).deviation / quotient.divisor * slope
         limit = statistic.limit(error)
         moved = apart.scaled(limit * slope * statistic.unit / quotient.divisor * np.ones(len(raw)))
-        top, bottom = (_weighed(self.features, one) for one in (quotient.top, quotient.bottom))
+        top, bottom = (_weighed(self.features, side) for side in (quotient.top, quotient.bottom))
         return StatisticReading(statistic.place(shown), moved, (top, bottom))
 
     def estimates(self, level: float) -> CellEstimates:
@@ -142,13 +143,13 @@ class ColumnSums:
         """What its numbers stand for."""
         if self.part.times is not None:
             return "like"
-        whole = self.is_total and self.part.integer and not self.scaled
-        return "whole" if whole else "number"
+        integral = self.is_total and self.part.integer and not self.scaled
+        return "whole" if integral else "number"
 
     def ends(self, reading: "StatisticReading", level: float) -> EndPair:
         """Return the ends of intervals."""
-        if self.known is not None and not self.is_total:
-            return self.known(level)
+        if self.intervals is not None and not self.is_total:
+            return self.intervals(level)
         value, statistic = reading.value, self.statistic
         if reading.parts is None:
             sampled = self.variance is not None
@@ -158,6 +159,7 @@ class ColumnSums:
                 noise = JointNoise(self.total)(1.0, 0.0)
                 width = WithSampling(noise, self.variance).half_width(level)
             if self.kind == "whole":
+                # whole noise within a width is within its floor; errors of sampling are not whole
                 width = np.ceil(width) if sampled else np.floor(width)
             return value - width, value + width
         match statistic.interval:
@@ -188,8 +190,8 @@ def half_width(sums: LinearSums, level: float) -> np.ndarray:
     widths = np.zeros(len(lengths))
     for length in np.unique(lengths[lengths > 0]):
         rows = np.flatnonzero(lengths == length)
-        one = sums.take(rows[:1]).scaled(1 / size[rows[0]])
-        widths[rows] = float(np.max(JointNoise(one)(1.0, 0.0).half_width(level))) * size[rows]
+        example = sums.take(rows[:1]).scaled(1 / size[rows[0]])
+        widths[rows] = float(np.max(JointNoise(example)(1.0, 0.0).half_width(level))) * size[rows]
     return widths
 
 
@@ -267,14 +269,14 @@ class ColumnQuotient:
         unit = unit_of(self.span, error_of(self.top), error_of(self.bottom))
         by_row = self.shares is None
         quotients = Quotients(top, bottom, self.least, self.span, unit, noise, by_row=by_row)
-        found = estimate_quotients(quotients, level)
+        estimates = estimate_quotients(quotients, level)
         if self.same is not None:
-            found = (
-                np.where(self.same, 1.0, found[0]),
-                np.where(self.same, 1.0, found[1]),
-                np.where(self.same, 1.0, found[2]),
+            estimates = (
+                np.where(self.same, 1.0, estimates[0]),
+                np.where(self.same, 1.0, estimates[1]),
+                np.where(self.same, 1.0, estimates[2]),
             )
-        value, low, high = (self.scale * part + self.shift for part in found)
+        value, low, high = (self.scale * part + self.shift for part in estimates)
         first, last = (self.scale * end + self.shift for end in self.span)
         return CellEstimates(value, low, high).within(first, last)
 
@@ -425,6 +427,7 @@ class _Uneven:
         down, up, first, last = (part[self.rows] for part in self.now[-4:])
         fall, rise, lowest, highest = (part[self.rows] for part in self.then[-4:])
         a, b = self.weights
+        # a negative weight turns the sides of `then` around
         turned, b = np.asarray(b) < 0, np.abs(b)
         fall, rise = np.where(turned, rise, fall), np.where(turned, fall, rise)
         lowest, highest = np.where(turned, highest, lowest), np.where(turned, lowest, highest)

@@ -39,12 +39,12 @@ def grouping(groups: np.ndarray, size: int) -> Matrix:
 
 def scaled_rows(matrix: Matrix, weights: Value) -> Matrix:
     """Return a matrix with each row times a weight."""
-    made = matrix.copy()
+    product = matrix.copy()
     if np.ndim(weights) == 0:
-        made.data = made.data * weights
+        product.data = product.data * weights
     else:
-        made.data = made.data * np.repeat(weights, np.diff(matrix.indptr))
-    return made
+        product.data = product.data * np.repeat(weights, np.diff(matrix.indptr))
+    return product
 
 
 @frozen(eq=False)
@@ -150,13 +150,13 @@ class _Common(NamedTuple):
     above: np.ndarray
     below: np.ndarray
 
-    def each(self, a: Value, b: Value, rows: Rows) -> list[np.ndarray]:
+    def magnitudes(self, a: Value, b: Value, rows: Rows) -> list[np.ndarray]:
         """Return what it does."""
         return [np.abs(a * self.above[rows] - b * self.below[rows])]
 
     def sizes(self, a: Value, b: Value, rows: Rows) -> tuple[Value, Value]:
         """Return what it does, twice: it is one part."""
-        (size,) = self.each(a, b, rows)
+        (size,) = self.magnitudes(a, b, rows)
         return size, size
 
     def alike(self) -> np.ndarray | None:
@@ -171,15 +171,17 @@ class _Few(NamedTuple):
     above: np.ndarray
     below: np.ndarray
 
-    def each(self, a: Value, b: Value, rows: Rows) -> list[np.ndarray]:
+    def magnitudes(self, a: Value, b: Value, rows: Rows) -> list[np.ndarray]:
         """Return what each of them does."""
         columns = zip(self.above.T, self.below.T, strict=True)
         return [np.abs(a * above[rows] - b * below[rows]) for above, below in columns]
 
     def sizes(self, a: Value, b: Value, rows: Rows) -> tuple[Value, Value]:
         """Return the root of the sum of their squares, and the largest one."""
-        first, *rest = each = self.each(a, b, rows)
-        return (norm(each), reduce(np.maximum, each)) if rest else (first, first)
+        sizes = self.magnitudes(a, b, rows)
+        if len(sizes) == 1:
+            return sizes[0], sizes[0]
+        return norm(sizes), reduce(np.maximum, sizes)
 
     def alike(self) -> np.ndarray | None:
         """Return them, if they are the same in all rows."""
@@ -225,6 +227,7 @@ def _pairs(
     top = empty if above is None else above
     longest = 0 if below is None else int(np.diff(below.indptr).max(initial=0))
     if groups is not None and below is not None and longest <= _FEW:
+        # so few are copied to their rows: then the law of each row is known
         below, groups = below[groups], None
     bottom = empty if below is None else below
     if groups is None and longest <= _FEW:
@@ -239,20 +242,20 @@ def _few(union: Matrix, top: Matrix, bottom: Matrix) -> _Few:
     lengths = np.diff(union.indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     slots = np.arange(len(rows)) - np.repeat(union.indptr[:-1], lengths)
-    made = []
+    parts = []
     for matrix in (top, bottom):
         padded = np.zeros((len(lengths), int(lengths.max(initial=1)) or 1), order="F")
         padded[rows, slots] = _at(matrix, rows, union.indices)
-        made.append(padded)
-    return _Few(*made)
+        parts.append(padded)
+    return _Few(*parts)
 
 
 def _at(matrix: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the weights of some numbers in some rows."""
     if not len(rows) or not matrix.nnz:
         return np.zeros(len(rows))
-    found = matrix.sorted_indices()[rows, columns]  # in rows without order, SciPy reads all
-    return np.asarray(found.toarray() if sparse().issparse(found) else found).ravel()
+    weights = matrix.sorted_indices()[rows, columns]  # in rows without order, SciPy reads all
+    return np.asarray(weights.toarray() if sparse().issparse(weights) else weights).ravel()
 
 
 def _many(top: Matrix, bottom: Matrix, groups: np.ndarray | None) -> _Many:
@@ -273,24 +276,25 @@ def _many(top: Matrix, bottom: Matrix, groups: np.ndarray | None) -> _Many:
     ends = [
         _extreme(part, top.indptr, which) for part in (p, q) for which in (np.minimum, np.maximum)
     ]
-    corners = [(one, other) for one in ends[:2] for other in ends[2:]]
+    corners = [(top_end, bottom_end) for top_end in ends[:2] for bottom_end in ends[2:]]
     if not alike:
+        # a number of bottom alone has the weight 0 in top
         corners.append((np.zeros(len(lengths)), largest))
     return _Many((squares[0], squares[1], total), corners, _same_parts(top))
 
 
-def _same_places(one: Matrix, other: Matrix) -> bool:
-    same = np.array_equal(one.indptr, other.indptr)
-    return same and np.array_equal(one.indices, other.indices)
+def _same_places(top: Matrix, bottom: Matrix) -> bool:
+    same = np.array_equal(top.indptr, bottom.indptr)
+    return same and np.array_equal(top.indices, bottom.indices)
 
 
 def _extreme(part: np.ndarray, starts: np.ndarray, which: np.ufunc) -> np.ndarray:
     """Return the least or largest weight of each row; of none, 0."""
-    found = np.zeros(len(starts) - 1)
+    extremes = np.zeros(len(starts) - 1)
     used = np.flatnonzero(np.diff(starts))
     if len(used):
-        found[used] = which.reduceat(part, starts[used])
-    return found
+        extremes[used] = which.reduceat(part, starts[used])
+    return extremes
 
 
 def _same_parts(top: Matrix) -> np.ndarray | None:
@@ -312,12 +316,12 @@ def _structured(
     rows: int,
 ) -> dict[str, _Many]:
     """Take cells that were measured together, by what is known of their covariances."""
-    found = {}
+    pairs = {}
     for block, structure in source.by_block.items():
         parts = [matrices.get(block) for matrices in (above, below)]
         if all(part is None for part in parts):
             continue
-        dense = [np.zeros((1, 1)) if one is None else one.toarray() for one in parts]
+        dense = [np.zeros((1, 1)) if part is None else part.toarray() for part in parts]
         if max(part.size for part in dense) > _MOST_STRUCTURED:
             rule = "cells that were measured together are too many for this"
             raise QueryError(f"{rule}. Take fewer rows, or release counts without margins.")
@@ -328,12 +332,14 @@ def _structured(
         shape = (size, max(top.shape[1], aligned.shape[1]))
         top, aligned = np.broadcast_to(top, shape), np.broadcast_to(aligned, shape)
         variance = structure.variance
-        one = np.array([variance(row) for row in top])
-        other = np.array([variance(row) for row in aligned])
-        both = np.array([variance(row) for row in top + aligned])
-        squares = [np.broadcast_to(part, rows) for part in (one, (both - one - other) / 2, other)]
-        found[block] = _Many((squares[0], squares[1], squares[2]), (), None)
-    return found
+        of_top = np.array([variance(row) for row in top])
+        of_bottom = np.array([variance(row) for row in aligned])
+        of_both = np.array([variance(row) for row in top + aligned])
+        # the structure gives variances alone: of a sum, they hold the covariance twice
+        covariance = (of_both - of_top - of_bottom) / 2
+        squares = [np.broadcast_to(part, rows) for part in (of_top, covariance, of_bottom)]
+        pairs[block] = _Many((squares[0], squares[1], squares[2]), (), None)
+    return pairs
 
 
 class JointNoise:
@@ -357,7 +363,8 @@ class JointNoise:
     ) -> None:
         groups = bottom.groups if isinstance(bottom, Shared) else None
         below = bottom.sums if isinstance(bottom, Shared) else bottom
-        releases = {one.release.release_id: one.release for _, one in _terms(top, below)}
+        drawn = [numbers.release for _, numbers in _terms(top, below)]
+        releases = {release.release_id: release for release in drawn}
         self._parts = [
             _NoiseOfRelease(release, top, below, groups, shares) for release in releases.values()
         ]
@@ -368,7 +375,7 @@ class JointNoise:
 
 
 def _terms(*sums: LinearSums | None) -> Iterable[tuple[Matrix, ReleasedNumbers]]:
-    return [term for one in sums if one is not None for term in one.terms]
+    return [term for part in sums if part is not None for term in part.terms]
 
 
 class _NoiseOfRelease:
@@ -386,7 +393,7 @@ class _NoiseOfRelease:
         self._release = release
         self._shares: tuple[np.ndarray, Mapping[str, float]] | None = None
         size = top.rows
-        above, below = (_by_block(one, release) for one in (top, bottom))
+        above, below = (_by_block(sums, release) for sums in (top, bottom))
         if isinstance(self._source, LayersPart):
             # cells of margins are alike, but for those of combinations
             one_for_all = shares is not None and not isinstance(self._source, SumsPart)
@@ -408,11 +415,12 @@ class _NoiseOfRelease:
         source = self._source
         scales = source.scale_by_block
         groups = source.drawn_together(self._release.query.cells)
+        # where weights differ by row, rows are not alike
         alike = None if np.ndim(a) else self._alike(b)
         if alike is None and self._shares is None:
-            known = self._sums_of_few(a, b, rows, groups)
-            if known is not None:
-                return source.distribution, known
+            noise = self._sums_of_few(a, b, rows, groups)
+            if noise is not None:
+                return source.distribution, noise
         loadings, largest = {}, {}
         for block, pairs in self._blocks.items():
             loadings[block], largest[block] = pairs.sizes(a, b, rows)
@@ -437,11 +445,11 @@ class _NoiseOfRelease:
         loadings: dict[str, Value] = {}
         slots = 0
         for block, pairs in few.items():
-            for slot, part in enumerate(pairs.each(a, b, rows)):
+            for slot, part in enumerate(pairs.magnitudes(a, b, rows)):
                 loadings[f"{slot}:{block}"] = part
                 slots = max(slots, slot + 1)
-        known = source.scale_by_block.items()
-        scales = {f"{slot}:{block}": scale for slot in range(slots) for block, scale in known}
+        blocks = source.scale_by_block.items()
+        scales = {f"{slot}:{block}": scale for slot in range(slots) for block, scale in blocks}
         together = [
             tuple(f"{slot}:{block}" for block in group) for slot in range(slots) for group in groups
         ]
@@ -459,7 +467,7 @@ class _NoiseOfRelease:
 
 def _by_block(sums: LinearSums | None, release: Release) -> dict[str, Matrix]:
     """Return by block what its noises do to sums: a weight for each row and number."""
-    found: dict[str, Matrix] = {}
+    matrices: dict[str, Matrix] = {}
     for matrix, numbers in () if sums is None else sums.terms:
         if numbers.release.release_id != release.release_id:
             continue
@@ -468,8 +476,8 @@ def _by_block(sums: LinearSums | None, release: Release) -> dict[str, Matrix]:
             part.data = part.data * (
                 loading if np.ndim(loading) == 0 else np.take(loading, matrix.indices)
             )
-            found[block] = found[block] + part if block in found else part
-    return found
+            matrices[block] = matrices[block] + part if block in matrices else part
+    return matrices
 
 
 def _loadings_of_cells(top: LinearSums, scales: Mapping[str, float]) -> Any:

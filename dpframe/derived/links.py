@@ -88,7 +88,7 @@ class KeyRows:
     def without(self, name: str) -> "KeyRows":
         """Return them without a level."""
         at = self.at(name)
-        keys = [known for place, known in enumerate(self.keys) if place != at]
+        keys = [level_keys for place, level_keys in enumerate(self.keys) if place != at]
         margins = {other: key for other, key in self.margins.items() if other != name}
         return KeyRows(self.others(name), keys, np.delete(self.codes, at, axis=0), margins)
 
@@ -150,22 +150,22 @@ class ComputedTable:
             case definitions.ChangeLink():
                 return _change(self, link)
             case definitions.PercentLink():
-                return _each(self, rows, lambda one: _percent(one, rows, link, others))
+                return _each(self, rows, lambda column: _percent(column, rows, link, others))
             case definitions.PerLink():
                 weights = link.unit / np.asarray(unpack(link.population))
-                return _each(self, rows, lambda one: _scaled(one, weights, "per"))
+                return _each(self, rows, lambda column: _scaled(column, weights, "per"))
             case definitions.StandardizeLink():
                 return _standardize(self, link)
             case definitions.RelativeLink():
-                return _each(self, rows, lambda one: _relative(one, rows, link))
+                return _each(self, rows, lambda column: _relative(column, rows, link))
             case definitions.RatioLink():
-                return _each(self, rows, lambda one: _ratio(one, self.columns[link.to]))
+                return _each(self, rows, lambda column: _ratio(column, self.columns[link.to]))
             case _:
                 assert_never(link)
 
 
 def _each(table: ComputedTable, rows: KeyRows, change: Any) -> ComputedTable:
-    return ComputedTable(rows, {name: change(one) for name, one in table.columns.items()})
+    return ComputedTable(rows, {name: change(column) for name, column in table.columns.items()})
 
 
 def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
@@ -182,16 +182,17 @@ def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
     parts = [codes]
     if link.margins is not None:
         key = label_of(link.margins)
-        margins = {name: len(known) for name, known in zip(names, keys, strict=True)}
-        keys = [_with_key(known, key) for known in keys]
+        margins = {name: len(level_keys) for name, level_keys in zip(names, keys, strict=True)}
+        keys = [_with_key(level_keys, key) for level_keys in keys]
+        # the first choice sums over no level: these are the rows themselves
         for choice in list(product([False, True], repeat=len(names)))[1:]:
-            own = codes.copy()
-            for at, whole in enumerate(choice):
-                if whole:
-                    own[at] = margins[names[at]]
-            parts.append(own)
+            margin_codes = codes.copy()
+            for at, summed in enumerate(choice):
+                if summed:
+                    margin_codes[at] = margins[names[at]]
+            parts.append(margin_codes)
     codes, cells = np.concatenate(parts, axis=1), np.tile(np.arange(rows.size), len(parts))
-    sizes = [len(known) for known in keys]
+    sizes = [len(level_keys) for level_keys in keys]
     flat = np.ravel_multi_index(tuple(codes), sizes) if names else np.zeros(len(cells), np.intp)
     used, first, groups = np.unique(flat, return_index=True, return_inverse=True)
     if link.margins is None:  # in the order of the table
@@ -200,20 +201,20 @@ def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
         places[order] = np.arange(len(order))
         first, groups = first[order], places[groups]
     weights = sparse().csr_array((np.ones(len(cells)), (groups, cells)), (len(used), rows.size))
-    made = KeyRows(names, keys, codes[:, first], margins)
-    return _each(table, made, lambda one: _added(one, weights))
+    total_rows = KeyRows(names, keys, codes[:, first], margins)
+    return _each(table, total_rows, lambda column: _added(column, weights))
 
 
 def _added(column: ComputedColumn, weights: Any) -> ColumnSums:
     sums = sums_of(column, "total")
     if sums.statistic.interval in ("test by row", "none"):
         raise not_read_off(sums.part)
-    return sums.map(lambda one: one.times(weights))
+    return sums.map(lambda feature: feature.times(weights))
 
 
 def _with_key(keys: pd.Index, key: Any) -> pd.Index:
     """Return keys and one more, which is none of them."""
-    if token(key) in {token(one) for one in keys}:
+    if token(key) in {*map(token, keys)}:
         rule = "must be a key that the table does not have"
         raise QueryError.about("margins_name", rule, key)
     return pd.Index([*keys, key], dtype=object, tupleize_cols=False)
@@ -226,10 +227,10 @@ def _mapped(rows: KeyRows, mapping: Mapping[str, Mapping[str, str]]) -> KeyRows:
         at = rows.at(name)
         old = [token(key) for key in keys[at]]
         new = [groups.get(key, key) for key in old]
-        known = list(dict.fromkeys(new))
-        keys[at] = pd.Index([label_of(key) for key in known], dtype=object, tupleize_cols=False)
+        tokens = list(dict.fromkeys(new))
+        keys[at] = pd.Index([label_of(key) for key in tokens], dtype=object, tupleize_cols=False)
         keys[at] = keys[at].infer_objects()
-        places = np.array([known.index(key) for key in new], np.intp)
+        places = np.array([tokens.index(key) for key in new], np.intp)
         codes[at] = places[codes[at]]
     return replace(rows, keys=keys, codes=codes)
 
@@ -239,26 +240,24 @@ def _change(table: ComputedTable, link: definitions.ChangeLink) -> ComputedTable
     rows = table.rows
     at = rows.at(link.along)
     places = rows.codes[at]
+    # the key that stands for all keys comes last, and is later than none
     last = rows.margins.get(link.along, len(rows.keys[at]))
     groups = rows.groups(rows.others(link.along))
     width = len(rows.keys[at])
-    known = {int(flat): row for row, flat in enumerate(groups * width + places)}
-    earlier = np.array(
-        [
-            known.get(int(group * width + place - link.lag), -1) if link.lag <= place < last else -1
-            for group, place in zip(groups, places, strict=True)
-        ],
-        np.intp,
-    )
+    rows_by_place = {int(flat): row for row, flat in enumerate(groups * width + places)}
+    earlier = np.full(rows.size, -1, np.intp)
+    for row, (group, place) in enumerate(zip(groups, places, strict=True)):
+        if link.lag <= place < last:
+            earlier[row] = rows_by_place.get(int(group * width + place - link.lag), -1)
     now = np.flatnonzero(earlier >= 0)
     if not len(now):
         rule = f"no two rows differ by {link.lag} keys of level {link.along!r} alone"
         raise QueryError(f"{rule}. Give another level, or a smaller lag.", parameter="along")
     then = earlier[now]
-    made = rows.take(now)
+    kept_rows = rows.take(now)
     if link.dropped:
-        made = made.without(link.along)
-    return _each(table, made, lambda one: _changed(one, now, then, percent=link.percent))
+        kept_rows = kept_rows.without(link.along)
+    return _each(table, kept_rows, lambda column: _changed(column, now, then, percent=link.percent))
 
 
 def _changed(
@@ -270,24 +269,24 @@ def _changed(
     if percent and sums.part.times is not None and sums.part.times.counted != "in seconds":
         rule = "is for numbers and durations, and points in time have no zero"
         raise QueryError.about("percent", rule, True, "Leave it out.")
-    one, other = sums.take(now), sums.take(then)
+    current, earlier = sums.take(now), sums.take(then)
     if not sums.is_total:
-        return ColumnPair(one, other, percent)
+        return ColumnPair(current, earlier, percent)
     if not percent:
-        variance = None if one.variance is None else one.variance + other.variance
-        difference = sums.map(lambda _: one.total.plus(other.total.scaled(-1.0)))
+        variance = None if current.variance is None else current.variance + earlier.variance
+        difference = sums.map(lambda _: current.total.plus(earlier.total.scaled(-1.0)))
         return replace(difference, variance=variance)
     span = span_of_signs(sums.signs, sums.signs)
-    bottom, variance = other.total, None
-    if one.variance is not None:
-        variance = _of_both(one.variance, other.variance)
+    bottom, variance = earlier.total, None
+    if current.variance is not None:
+        variance = _of_both(current.variance, earlier.variance)
     return ColumnQuotient(
-        one.total, bottom, span, least_of(sums, bottom), PERCENT, -PERCENT, variance=variance
+        current.total, bottom, span, least_of(sums, bottom), PERCENT, -PERCENT, variance=variance
     )
 
 
-def _of_both(one: Any, other: Any) -> Any:
-    return lambda a, b, rows: np.square(a) * one[rows] + np.square(b) * other[rows]
+def _of_both(top: Any, bottom: Any) -> Any:
+    return lambda a, b, rows: np.square(a) * top[rows] + np.square(b) * bottom[rows]
 
 
 def _percent(
@@ -312,9 +311,9 @@ def _percent(
     cells = np.bincount(groups)[groups]
     bottom = Shared(top.times(grouping(groups, int(groups.max(initial=-1)) + 1)), groups)
     span = (0.0, 1.0) if sums.part.span[0] >= 0 else (-np.inf, np.inf)
-    one, *others_ = top.terms
-    plain = sums.known is not None and not others_
-    scalar = plain and not any(map(np.ndim, one[1].loadings.values()))
+    (_, numbers), *more_terms = top.terms
+    plain = sums.intervals is not None and not more_terms
+    scalar = plain and not any(map(np.ndim, numbers.loadings.values()))
     shares = cells if scalar and span[0] == 0 else None
     least = 1.0 if sums.part.counts_rows and not sums.scaled else least_of(sums, bottom)
     variance = None if sums.variance is None else poisson(bottom.values)
@@ -332,8 +331,8 @@ def _percent_of_release(
     if lacking:
         rule = f"must have levels of this table alone, and has {quote(lacking)}"
         raise QueryError.about("of", rule, None, "Release it by fewer columns.")
-    known = {keys: at for at, keys in enumerate(_tokens(other.rows, names))}
-    places = np.array([known.get(keys, -1) for keys in _tokens(rows, names)], np.intp)
+    rows_by_keys = {keys: at for at, keys in enumerate(_tokens(other.rows, names))}
+    places = np.array([rows_by_keys.get(keys, -1) for keys in _tokens(rows, names)], np.intp)
     if (places < 0).any():
         raise QueryError("of= must have a row for all keys of this table.", parameter="of")
     bottom = Shared(below.total, places)
@@ -364,7 +363,7 @@ def _scaled(column: ComputedColumn, weights: np.ndarray, call: str) -> ColumnSum
     if sums.part.times is not None:
         rule = f"{call} is for numbers, and {quote(sums.part.name)} counts time"
         raise QueryError(f"{rule}. Choose other columns, released[[...]].")
-    return sums.map(lambda one: one.scaled(weights), scaled=True)
+    return sums.map(lambda feature: feature.scaled(weights), scaled=True)
 
 
 def _standardize(table: ComputedTable, link: definitions.StandardizeLink) -> ComputedTable:
@@ -380,13 +379,15 @@ def _standardize(table: ComputedTable, link: definitions.StandardizeLink) -> Com
     shares = link.unit * np.asarray(unpack(link.weights))
     sums = grouping(groups, size)
     first = np.unique(groups, return_index=True)[1]
-    made = rows.without(link.over).take(first)
+    kept = rows.without(link.over).take(first)
     if link.population is None:
-        return _each(table, made, lambda one: _weighted_rates(one, link.unit, shares, sums))
+        return _each(table, kept, lambda column: _weighted_rates(column, link.unit, shares, sums))
     rates = shares / np.asarray(unpack(link.population))
-    return _each(
-        table, made, lambda one: _scaled(one, rates, "standardize").map(lambda n: n.times(sums))
-    )
+
+    def standardized(column: ComputedColumn) -> ColumnSums:
+        return _scaled(column, rates, "standardize").map(lambda feature: feature.times(sums))
+
+    return _each(table, kept, standardized)
 
 
 def _weighted_rates(
@@ -400,9 +401,9 @@ def _weighted_rates(
         raise QueryError(f"{rule}. {way_out}", parameter="population")
     if unit != 1 and rates.part.times is not None:
         raise QueryError.about("unit", "is for numbers, and must be 1 for times", unit)
-    each = sums.copy()
-    each.data = weights[each.indices]
-    return ColumnCombinations(rates.part, rates.combined, each)
+    matrix = sums.copy()
+    matrix.data = weights[matrix.indices]
+    return ColumnCombinations(rates.part, rates.combined, matrix)
 
 
 def _relative(

@@ -93,20 +93,20 @@ class ReleaseSource:
                 check_sampled(release, [column])
                 variance[release.places] = sampling_variance(column, values[release.places])
 
-        def known(level: float) -> EndPair:
+        def intervals(level: float) -> EndPair:
             return self._intervals(place, level)
 
         def combined(weights: Matrix, level: float) -> np.ndarray:
             return self._combined(place, weights, level)
 
-        return ColumnSums(part, features, known, variance=variance, combined=combined)
+        return ColumnSums(part, features, intervals, variance=variance, combined=combined)
 
     def _combined(self, place: int, weights: Matrix, level: float) -> np.ndarray:
         """Return weighted sums of the cells of a column, with both ends; times in seconds."""
         ordered = weights.sorted_indices()
         borders = ordered.indptr[1:-1]
-        rows, own = np.split(ordered.indices, borders), np.split(ordered.data, borders)
-        pairs = list(zip(rows, own, strict=True)) if weights.shape[0] else []
+        rows, cell_weights = np.split(ordered.indices, borders), np.split(ordered.data, borders)
+        pairs = list(zip(rows, cell_weights, strict=True)) if weights.shape[0] else []
         return combined_rows(self.opened.frame, self.releases, place, pairs, level)
 
     def _feature(self, place: int, name: str, values: np.ndarray) -> LinearSums:
@@ -116,9 +116,9 @@ class ReleaseSource:
         for release in self.releases:
             part = release.columns[place]
             rows = np.arange(size)[release.places]
-            known = part.totals
-            totals = values[rows] if part.form.is_total else known.values[name]
-            numbers = ReleasedNumbers(np.asarray(totals, float), known.loadings[name], release)
+            all_totals = part.totals
+            totals = values[rows] if part.form.is_total else all_totals.values[name]
+            numbers = ReleasedNumbers(np.asarray(totals, float), all_totals.loadings[name], release)
             weights = grouping(rows, size)
             terms.append((weights, numbers))
         return LinearSums(terms)
@@ -149,16 +149,16 @@ def _check_comparable(releases: Sequence[Release]) -> None:
     way_out = "dpf.combine compares cells as they are."
     for release in releases:
         check_no_given_rows(release)
-        units = [one.privacy_unit for one in (first, release)]
+        units = first.privacy_unit, release.privacy_unit
         if units[0] != units[1]:
             said = " and ".join(", ".join(unit_in_lines(unit)) for unit in units)
             rule = "releases must have the same privacy unit and caps, or a change may be theirs"
             raise QueryError(f"{rule}: {said}. {way_out}")
-        for one, other in zip(first.columns, release.columns, strict=True):
-            if one.declared != other.declared:
-                bounds = f"{bounds_text(one.declared)} and {bounds_text(other.declared)}"
-                rule = f"releases must have the same bounds, or a change of {quote(one.name)}"
-                raise QueryError(f"{rule} may be theirs: {bounds}. {way_out}", label=one.name)
+        for column, other in zip(first.columns, release.columns, strict=True):
+            if column.declared != other.declared:
+                bounds = f"{bounds_text(column.declared)} and {bounds_text(other.declared)}"
+                rule = f"releases must have the same bounds, or a change of {quote(column.name)}"
+                raise QueryError(f"{rule} may be theirs: {bounds}. {way_out}", label=column.name)
 
 
 class Computed:
@@ -209,29 +209,29 @@ class Computed:
 
     def _named(self, index: pd.Index) -> pd.Index:
         """Give levels their names back, which may be no texts."""
-        known = {str(level.name): level.name for level in self._source.opened.levels}
-        names: list[Hashable] = [known.get(str(name), name) for name in index.names]
+        level_names = {str(level.name): level.name for level in self._source.opened.levels}
+        names: list[Hashable] = [level_names.get(str(name), name) for name in index.names]
         return index.set_names(names)
 
 
 def _as_cells(estimates: CellEstimates, part: ColumnPart, model: pd.Series) -> list[pd.Series]:
     """Return numbers as cells of the dtype that they stand for."""
     value, low, high = estimates[:3]
-    made: Sequence[Any]
+    columns: Sequence[Any]
     match estimates.kind:
         case "number":
-            made = [value, low, high]
+            columns = [value, low, high]
         case "whole":
-            made = [np.rint(end).astype(np.int64) for end in (value, low, high)]
+            columns = [np.rint(end).astype(np.int64) for end in (value, low, high)]
         case "duration":
-            made = [seconds(end) for end in (value, low, high)]
+            columns = [seconds(end) for end in (value, low, high)]
         case "like":
             origin = part.origin or 0
             cells = model.iloc[np.zeros(len(value), np.intp)] if len(model) else model
             limits = _limits(part)
-            made = [times_like(cells, value, origin)]
-            made += times_between(cells, (low, high), origin, limits)
-    return [pd.Series(cells) for cells in made]
+            columns = [times_like(cells, value, origin)]
+            columns += times_between(cells, (low, high), origin, limits)
+    return [pd.Series(cells) for cells in columns]
 
 
 _FARTHEST = 2**62  # where nothing bounds a cell; integers of 64 bits hold it
@@ -253,20 +253,20 @@ def middles(shown: Shown, column: Hashable | None, call: str) -> list[tuple[str,
         If there are none, or no such column, or cells were left out for publication.
     """
     certificate = shown.opened.promise
-    found: list[tuple[str, str, Chain]] = []
+    entries: list[tuple[str, str, Chain]] = []
     if not certificate.is_derived:
         certificate.require_numbers()
         check_whole(shown, call)
         names = {label: name for name, label in shown.opened.labels_by_name.items()}
-        found = [(label, names[label], ()) for label in shown.labels]
+        entries = [(label, names[label], ()) for label in shown.labels]
     for label, definition in shown.computed.items():
         if isinstance(definition, DerivedDefinition) and definition.end is None:
-            found.append((label, definition.column, definition.chain))
+            entries.append((label, definition.column, definition.chain))
     if column is None:
-        return found
-    chosen = [one for one in found if is_one_of(column, [shown.opened.shown_label(one[0])])]
+        return entries
+    chosen = [entry for entry in entries if is_one_of(column, [shown.opened.shown_label(entry[0])])]
     if len(chosen) != 1:
-        labels = [shown.opened.shown_label(label) for label, *_ in found]
+        labels = [shown.opened.shown_label(label) for label, *_ in entries]
         rule = f"must be the label of one of the columns computed from, {labels!r}"
         raise QueryError.about("column", rule, column)
     return chosen
@@ -308,11 +308,11 @@ def new_table(
     labels: list[Hashable] = []
     definitions: list[DerivedDefinition] = []
     for label, name, chain in middles(shown, None, call):
-        whole = (*chain, link)
-        cells += computed.column(name, whole)
+        full_chain = (*chain, link)
+        cells += computed.column(name, full_chain)
         shown_as = shown.opened.shown_label(label)
         labels += [f"{shown_as}{suffix}" if suffix else shown_as for suffix in _SUFFIXES]
-        definitions += definitions_of(name, whole, level, sampling=sampling)
+        definitions += definitions_of(name, full_chain, level, sampling=sampling)
     _check_labels(labels, computed.index, call)
     opened = attach_computed(computed.index, cells, labels, definitions, [source, *others.values()])
     return with_record(opened)
@@ -389,23 +389,23 @@ def beside(
     """Return a table with what a function makes of its columns beside them."""
     if others:
         shown = replace(shown, opened=shown.opened.with_others(others))
-    known = others_of(shown.opened)
-    computed = Computed(shown.opened.source, known, level, sampling=sampling)
+    by_origin = others_of(shown.opened)
+    computed = Computed(shown.opened.source, by_origin, level, sampling=sampling)
     columns: dict[Hashable, Any] = {}
     definitions: list[DerivedDefinition] = []
     sources: list[str] = []
     chosen = middles(shown, column, link.f)
     if column is None:
-        totals = [one for one in chosen if computed.is_total(one[1])]
+        totals = [entry for entry in chosen if computed.is_total(entry[1])]
         chosen = totals or chosen
     for label, name, chain in chosen:
-        whole = (*chain, link)
-        cells = computed.column(name, whole)
+        full_chain = (*chain, link)
+        cells = computed.column(name, full_chain)
         shown_as = shown.opened.shown_label(label)
         columns |= {
             f"{shown_as}{suffix}{end}": part for end, part in zip(_SUFFIXES, cells, strict=True)
         }
-        definitions += definitions_of(name, whole, level, sampling=sampling)
+        definitions += definitions_of(name, full_chain, level, sampling=sampling)
         sources += [label] * len(cells)
     added = pd.DataFrame({at: part.array for at, part in enumerate(columns.values())})
     added.columns = pd.Index(list(columns), tupleize_cols=False)
@@ -425,30 +425,32 @@ def numbers_shown(
     computed = Computed(shown.opened.source, others_of(shown.opened), level, sampling=sampling)
     cells = computed.column(name, (*chain, link))
     named = zip(("estimate", "low", "high"), cells, strict=True)
-    made = pd.DataFrame({name: part.array for name, part in named}, index=shown.opened.index)
-    return shown.pick(made, [label] * made.shape[1])
+    numbers = pd.DataFrame({name: part.array for name, part in named}, index=shown.opened.index)
+    return shown.pick(numbers, [label] * numbers.shape[1])
 
 
 def computed_again(
-    opened: Opened, whole: Opened
+    opened: Opened, full: Opened
 ) -> dict[str, tuple[pd.Series, DerivedDefinition, pd.Index]]:
     """Compute again, from a release, all derived columns of a table, by label."""
-    found = {}
-    made: dict[tuple[float, bool], Computed] = {}
-    known: dict[str, list[pd.Series]] = {}
+    cells_by_label = {}
+    computed: dict[tuple[float, bool], Computed] = {}
+    columns: dict[str, list[pd.Series]] = {}
     for part in opened.table.columns:
-        one = part.definition
-        if not isinstance(one, DerivedDefinition):
+        definition = part.definition
+        if not isinstance(definition, DerivedDefinition):
             continue
-        settings = one.level, one.sampling
-        if settings not in made:
-            others = others_of(whole)
-            made[settings] = Computed(whole.source, others, one.level, sampling=one.sampling)
-        asked = json.dumps(plain(replace(one, end=None)))
-        if asked not in known:
-            known[asked] = made[settings].column(one.column, one.chain)
-        found[part.label] = known[asked][ENDS.index(one.end)], one, made[settings].index
-    return found
+        level, sampling = settings = definition.level, definition.sampling
+        if settings not in computed:
+            others = others_of(full)
+            computed[settings] = Computed(full.source, others, level, sampling=sampling)
+        # a middle and both ends are one request, which is computed once
+        request = json.dumps(plain(replace(definition, end=None)))
+        if request not in columns:
+            columns[request] = computed[settings].column(definition.column, definition.chain)
+        cells = columns[request][ENDS.index(definition.end)]
+        cells_by_label[part.label] = cells, definition, computed[settings].index
+    return cells_by_label
 
 
 def put_beside(
@@ -469,6 +471,7 @@ def put_beside(
     released = [shown.opened.shown_label(part.label) for part in shown.opened.table.released]
     names = [*table.columns, *released, *shown.opened.index.names]
     computed = [shown.opened.shown_label(label) for label in shown.computed]
+    # what is computed again takes the place of what was computed before
     taken = {*map(str, names)} - {*map(str, computed)}
     again = [label for label in added.columns if label in taken]
     again += [label for label in added.columns if list(map(str, added.columns)).count(label) > 1]

@@ -204,23 +204,23 @@ def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
     if not beside.is_file():
         raise _unreadable(beside, "is a folder, a device or a pipe, not a file")
     try:
-        found, record = _split(beside.read_bytes().decode())
+        layout, record = _split(beside.read_bytes().decode())
     except ValueError as error:
-        what = f"is damaged, or no certificate of a CSV file: {error}"
-        raise _unreadable(beside, what) from None
-    version = found.get("format") if isinstance(found, dict) else None
+        reason = f"is damaged, or no certificate of a CSV file: {error}"
+        raise _unreadable(beside, reason) from None
+    version = layout.get("format") if isinstance(layout, dict) else None
     if type(version) is not int or version != FORMAT:  # True is no format
-        known = f"is not a certificate of a CSV file in format {FORMAT}, which this version reads"
-        raise _unreadable(beside, f"{known}; its format is {version!r:.40}")
-    sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
+        reason = f"is not a certificate of a CSV file in format {FORMAT}, which this version reads"
+        raise _unreadable(beside, f"{reason}; its format is {version!r:.40}")
+    sidecar = json_records.read(Sidecar, layout, f"{beside.name!r}")
     try:
         return sidecar, opened_of({RECORD: record})
     except UnreadableCertificateError as error:
         raise UnreadableCertificateError(f"{beside.name!r} is of no use: {error}") from None
 
 
-def _unreadable(beside: Path, what: str) -> UnreadableCertificateError:
-    return UnreadableCertificateError(f"{beside.name!r} {what}. {_ANEW}")
+def _unreadable(beside: Path, reason: str) -> UnreadableCertificateError:
+    return UnreadableCertificateError(f"{beside.name!r} {reason}. {_ANEW}")
 
 
 def _split(text: str) -> tuple[Any, str]:
@@ -229,9 +229,9 @@ def _split(text: str) -> tuple[Any, str]:
     if end >= 0:
         layout = json_records.parse_json(text[:end] + "}")
         return layout, text[end + len(_CERTIFICATE) : text.rfind("}")]
-    found = json_records.parse_json(text)  # written anew by another program
-    certificate = found.pop("certificate", None) if isinstance(found, dict) else None
-    return found, json.dumps(certificate)
+    layout = json_records.parse_json(text)  # written anew by another program
+    certificate = layout.pop("certificate", None) if isinstance(layout, dict) else None
+    return layout, json.dumps(certificate)
 
 
 def _escaped(text: str) -> str:
@@ -345,8 +345,8 @@ class _CsvReader(TableReader):
 
     def _cells(self, stream: io.TextIOBase, width: int) -> pd.DataFrame:
         """Read the lines below the header: keys as texts, numbers as numbers."""
-        known = self.dtypes()
-        dtypes: dict[Any, Any] = {at: dtype for at, dtype in known.items() if dtype is not None}
+        by_column = self.dtypes()
+        dtypes: dict[Any, Any] = {at: dtype for at, dtype in by_column.items() if dtype is not None}
         texts = dict.fromkeys({*range(width)} - dtypes.keys(), object)
         if not self.sidecar.rows:
             if stream.read().strip():
@@ -357,7 +357,7 @@ class _CsvReader(TableReader):
 
         def read(types: Mapping[Any, Any]) -> pd.DataFrame:
             stream.seek(start)
-            found: pd.DataFrame = pd.read_csv(
+            parsed: pd.DataFrame = pd.read_csv(
                 stream,
                 header=None,
                 names=range(width),
@@ -370,12 +370,12 @@ class _CsvReader(TableReader):
                 low_memory=False,
                 **_EXACT,
             )
-            return found
+            return parsed
 
         try:
-            found = read(dtypes)  # found out by pandas, texts take half the time
-            if not all(pd.api.types.is_string_dtype(found[at]) for at in texts):
-                found = read({**dtypes, **texts})
+            cells = read(dtypes)  # found out by pandas, texts take half the time
+            if not all(pd.api.types.is_string_dtype(cells[at]) for at in texts):
+                cells = read({**dtypes, **texts})
         except pd.errors.ParserError:
             raise ChangedFileError("a row has more or fewer values") from None
         except (TypeError, ValueError, OverflowError):
@@ -383,9 +383,9 @@ class _CsvReader(TableReader):
             if len(lines) != self.sidecar.rows:
                 raise _other_rows(self.sidecar) from None
             raise _no_number(lines, dtypes, len(self.sidecar.index)) from None
-        if len(found) != self.sidecar.rows:
+        if len(cells) != self.sidecar.rows:
             raise _other_rows(self.sidecar)
-        return found
+        return cells
 
 
 def _other_rows(sidecar: Sidecar) -> ChangedFileError:

@@ -208,8 +208,8 @@ def read_excel(
         rule = f"{place.name!r} is not what .dp.write_excel writes: {error}"
         raise CertificateError(f"{rule}. Write it anew from the released frame.") from None
     except Exception:  # a file from anywhere makes its reader raise anything
-        what = "sheets, rows, values or certificates were changed"
-        rule = f"{place.name!r} is not what .dp.write_excel writes: {what}"
+        reason = "sheets, rows, values or certificates were changed"
+        rule = f"{place.name!r} is not what .dp.write_excel writes: {reason}"
         raise CertificateError(f"{rule}. Write it anew from the released frame.") from None
     if sheet_name is None:
         return tables
@@ -217,11 +217,11 @@ def read_excel(
     return frame
 
 
-def _require_openpyxl(what: str, way_out: str = "") -> None:
+def _require_openpyxl(action: str, way_out: str = "") -> None:
     try:
         import openpyxl  # noqa: F401  # comes with an extra
     except ImportError:
-        rule = f"{what} Excel files needs openpyxl: {pip_install('excel')}"
+        rule = f"{action} Excel files needs openpyxl: {pip_install('excel')}"
         raise DPFrameError(f"{rule}.{way_out}") from None
 
 
@@ -285,8 +285,8 @@ def _half_width(shown: Shown, middle: str) -> float:
         return 0.0
     first, last = (shown.opened.columns[label].numbers.values.astype(float) for label in ends)
     widths = np.abs(last - first) / 2
-    known = widths[np.isfinite(widths) & (widths > 0)]
-    return float(np.median(known)) if len(known) else 0.0
+    finite = widths[np.isfinite(widths) & (widths > 0)]
+    return float(np.median(finite)) if len(finite) else 0.0
 
 
 class _ExcelWriter(TableWriter):
@@ -354,8 +354,7 @@ def _cell_of(key: Any, text: str) -> Any:
         case int() | float() if abs(key) <= _MOST_WHOLE:
             return key
         case pd.Timestamp() if key.tz is None and key.year >= _FIRST_YEAR:
-            whole = key.floor("s") == key
-            return key.to_pydatetime() if whole else text
+            return key.to_pydatetime() if key.floor("s") == key else text
     return text
 
 
@@ -459,8 +458,8 @@ def _read(content: bytes, sheet_name: str | int | None) -> dict[str, pd.DataFram
     kept = {sheet.sheet: sheet for sheet in _kept(book[_HIDDEN])}
     names = [*kept]
     if sheet_name is not None:
-        known = range(len(names)) if isinstance(sheet_name, int) else names
-        if sheet_name not in known:
+        choices = range(len(names)) if isinstance(sheet_name, int) else names
+        if sheet_name not in choices:
             raise QueryError.about(
                 "sheet_name", f"must be one of {names!r}, or a place", sheet_name
             )
@@ -472,8 +471,8 @@ def _kept(sheet: Any) -> Iterator[_Sheet]:
     sheet.reset_dimensions()
     for row in sheet.iter_rows(values_only=True):
         packed = Zipped(zlib="".join(piece for piece in row if piece))
-        found = json_records.parse_json(packed.unzip().decode())
-        yield json_records.read(_Sheet, found, "what is kept of a table")
+        content = json_records.parse_json(packed.unzip().decode())
+        yield json_records.read(_Sheet, content, "what is kept of a table")
 
 
 def _table_of(sheet: Any, kept: _Sheet) -> pd.DataFrame:

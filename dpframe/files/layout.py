@@ -128,7 +128,7 @@ class TableWriter:
             index=tuple(token(name) for name in index.names),
             header=tuple(token(name) for name in columns.names),
             rows=len(index),
-            cells=sum(int((~one.missing).sum()) for one in self.numbers.values()),
+            cells=sum(int((~column.missing).sum()) for column in self.numbers.values()),
             levels=tuple(self.shown.layout.levels),
             dtypes=tuple(self.dtype(at) for at in range(width)),
             escaped_formulas=escaped,
@@ -155,8 +155,8 @@ class TableWriter:
             return str(column)
         if numbers.values.dtype == np.float32:
             return "float32"
-        whole = numbers.values.dtype.kind == "i" or str(column) == "Int64"
-        if whole:
+        integral = numbers.values.dtype.kind == "i" or str(column) == "Int64"
+        if integral:
             return "Int64" if numbers.missing.any() else "int64"
         return "float64"
 
@@ -170,22 +170,22 @@ class TableWriter:
         """Refuse texts that the file cannot hold."""
         raise NotImplementedError
 
-    def no_form(self, what: str) -> CertificateError:
+    def no_form(self, content: str) -> CertificateError:
         """Make the error about what cannot be written."""
-        return CertificateError(f"{what} has no form in {self.file}. {INSTEAD}")
+        return CertificateError(f"{content} has no form in {self.file}. {INSTEAD}")
 
-    def _require_apart(self, texts: Sequence[str], what: str) -> None:
+    def _require_apart(self, texts: Sequence[str], kind: str) -> None:
         """Refuse keys or labels that read alike."""
         if len({*texts}) < len(texts):
-            raise self.no_form(f"{what}, of which two read alike,")
+            raise self.no_form(f"{kind}, of which two read alike,")
 
     def keys(self, values: Any, axis: int, number: int) -> tuple[np.ndarray, pd.Index, list[str]]:
         """Return which key each value is, -1 for a missing one; the keys; and their texts."""
-        codes, keys = known = factored(values, number if axis != CELLS else 0)
+        codes, keys = parts = factored(values, number if axis != CELLS else 0)
         level = self.levels.get((axis, number))
         opened = self.shown.opened
         if level is not None:  # as they were released: a table may hold floats for integers
-            codes, keys = opened.places(level, known), opened.shown_keys(level)
+            codes, keys = opened.places(level, parts), opened.shown_keys(level)
         texts = self.texts(keys)
         if level is not None and not are_whole(keys):
             self._require_apart(texts, "keys")
@@ -209,16 +209,16 @@ def changed_cell(frame: pd.DataFrame, opened: Opened) -> str:
         located = locate(frame, opened).located
     except CertificateError:
         return labels_or_keys
-    for one in located:
-        if one.label is None or (one.rows < 0).any():
+    for cells in located:
+        if cells.label is None or (cells.rows < 0).any():
             continue
-        released = opened.columns[one.label].numbers
-        values, missing = one.numbers
-        wanted, gone = released.values[one.rows], released.missing[one.rows]
-        same = np.where(missing | gone, missing == gone, np.isclose(values, wanted, _NEAR, 0))
+        released = opened.columns[cells.label].numbers
+        values, missing = cells.numbers
+        originals, gone = released.values[cells.rows], released.missing[cells.rows]
+        same = np.where(missing | gone, missing == gone, np.isclose(values, originals, _NEAR, 0))
         if not same.all():
-            label = frame.columns[one.column]
-            rows = np.arange(len(frame))[one.where]
+            label = frame.columns[cells.column]
+            rows = np.arange(len(frame))[cells.where]
             return f"the value in row {rows[same.argmin()] + 1:,} of column {label!r} was changed"
     return labels_or_keys
 
@@ -260,8 +260,8 @@ class TableReader:
         """Return the dtypes of numbers among all columns of the file; `None`: texts."""
         depth = len(self.sidecar.index)
         of_keys = {number: self._dtype_of_keys((ROWS, number)) for number in range(depth)}
-        known = {**of_keys, **dict(enumerate(self.sidecar.dtypes, depth))}
-        return {at: dtype if dtype in NUMBERS else None for at, dtype in known.items()}
+        by_column = {**of_keys, **dict(enumerate(self.sidecar.dtypes, depth))}
+        return {at: dtype if dtype in NUMBERS else None for at, dtype in by_column.items()}
 
     def keys_at(self, place: Place) -> pd.Index | None:
         """Return the keys of a level that is at a place, if one is."""
@@ -320,10 +320,10 @@ class TableReader:
         if texts.dtype.kind in "iuf":
             keys = self.opened.shown_keys(self._levels[place])
             if not np.array_equal(keys, texts):  # not in the order that was released
-                found = keys.get_indexer(texts.array)
-                if (found < 0).any():
+                positions = keys.get_indexer(texts.array)
+                if (positions < 0).any():
                     raise another_key(name)
-                keys = keys.take(found)
+                keys = keys.take(positions)
             return keys.rename(name)
         keys = pd.Index([]) if level is None else self.opened.shown_keys(level)
         plain = not self.sidecar.escaped_formulas
@@ -332,18 +332,18 @@ class TableReader:
         written = texts_of(keys)
         if plain and texts.tolist() == written:
             return keys.rename(name)
-        codes, known = pd.factorize(texts)
-        unique = self.given_back([*known])
+        codes, distinct = pd.factorize(texts)
+        unique = self.given_back([*distinct])
         if level is not None:
             places = dict(zip(written, range(len(written)), strict=True))
-            found = np.array([places.get(text, -1) for text in unique], np.intp)
-            if (found < 0).any():
+            positions = np.array([places.get(text, -1) for text in unique], np.intp)
+            if (positions < 0).any():
                 raise another_key(name)
-            return keys.take(found[codes]).rename(name)
+            return keys.take(positions[codes]).rename(name)
         numbered = all(text.isdecimal() and text not in self._labels for text in unique)
         if unique and numbered:
             return pd.Index([int(text) for text in unique], dtype=np.int64).take(codes).rename(name)
         labels = [self._labels.get(text, text) for text in unique]
         known_labels = pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
-        made: pd.Index = known_labels.take(codes).rename(name)
-        return made
+        index: pd.Index = known_labels.take(codes).rename(name)
+        return index

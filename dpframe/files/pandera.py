@@ -79,9 +79,9 @@ def _described(shown: Shown) -> list[ColumnPart | None]:
     parts: list[ColumnPart | None] = [None] * shown.source.shape[1]
     if shown.layout.rows is not None and len(shown.certificate.releases) == 1:
         columns = dict(zip(shown.labels, shown.certificate.columns, strict=True))
-        for one in shown.layout.located:
-            label = str(one.label)
-            parts[one.column] = None if shown.units[label] else columns.get(label)
+        for cells in shown.layout.located:
+            label = str(cells.label)
+            parts[cells.column] = None if shown.units[label] else columns.get(label)
     return parts
 
 
@@ -108,10 +108,10 @@ def _index(pandera: Any, index: pd.Index) -> Any:
 
 def _level(pandera: Any, keys: pd.Index, name: object, *, alone: bool = False) -> Any:
     """Describe the keys of one level: texts and numbers by what pandera writes to files."""
-    dtype, known = keys.dtype, list(keys)
-    checks = [pandera.Check.isin(known)]
+    dtype, allowed = keys.dtype, list(keys)
+    checks = [pandera.Check.isin(allowed)]
     if alone:  # all keys, each once
-        checks.append(pandera.Check.unique_values_eq(known))
+        checks.append(pandera.Check.unique_values_eq(allowed))
     several = isinstance(dtype, pd.CategoricalDtype) or _is_object(dtype)
     if several and not (_is_object(dtype) and all(isinstance(key, str) for key in keys)):
         error = f"keys are not {dtype!r}"

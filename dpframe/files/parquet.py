@@ -64,18 +64,18 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
 def _with_texts(table: pd.DataFrame) -> pd.DataFrame:
     """Write keys as texts where Parquet has no others: in columns, and of several kinds."""
-    made = pd.DataFrame(table).copy(deep=False)
-    made.attrs = {}
-    labels = made.columns
+    frame = pd.DataFrame(table).copy(deep=False)
+    frame.attrs = {}
+    labels = frame.columns
     if labels.nlevels == 1 and not all(type(label) in (str, int, float) for label in labels):
         labels = pd.Index([str(label) for label in labels], dtype=object, name=labels.name)
-    made.columns = _texts_of_mixed(labels)
-    made.index = _texts_of_mixed(made.index)
-    for at in range(made.shape[1]):
-        column = made.iloc[:, at]
+    frame.columns = _texts_of_mixed(labels)
+    frame.index = _texts_of_mixed(frame.index)
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
         if are_mixed(column):
-            made.isetitem(at, column.map(str, na_action="ignore").array)
-    return made
+            frame.isetitem(at, column.map(str, na_action="ignore").array)
+    return frame
 
 
 def _texts_of_mixed(keys: pd.Index) -> pd.Index:
@@ -96,15 +96,15 @@ def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
     data = io.BytesIO()
     carried = {ATTRIBUTE: {RECORD: opened.text}}
     try:
-        made = pa.Table.from_pandas(table)
-        plain = all(map(_is_of_parquet, made.schema.types))
+        arrow_table = pa.Table.from_pandas(table)
+        plain = all(map(_is_of_parquet, arrow_table.schema.types))
         # a schema of Arrow is all that is read of what stands beside it, and holds it once more
-        about = {**made.schema.metadata, b"PANDAS_ATTRS": json.dumps(carried).encode()}
-        schema = made.schema.with_metadata(None if plain else about)
+        metadata = {**arrow_table.schema.metadata, b"PANDAS_ATTRS": json.dumps(carried).encode()}
+        schema = arrow_table.schema.with_metadata(None if plain else metadata)
         with ParquetWriter(data, schema, store_schema=not plain) as writer:
-            writer.write_table(made.replace_schema_metadata(schema.metadata))
+            writer.write_table(arrow_table.replace_schema_metadata(schema.metadata))
             if plain:
-                writer.add_key_value_metadata(about)
+                writer.add_key_value_metadata(metadata)
         back = pd.read_parquet(data, engine="pyarrow")
         _require_record(back, carried)
         look_with(back, opened)

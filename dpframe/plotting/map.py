@@ -131,8 +131,8 @@ def plot_map(
     bar.set_label(wrap(name, length(bar.ax.yaxis)), **PLAIN)
     drawn.scale.dress(bar.ax.yaxis)
     unit = "days" if drawn.scale.dates else drawn.scale.unit
-    about = f"intervals of about \u00b1{width / 2:.3g} {unit}".rstrip()
-    finish(panels, None, caption(certificate, _LEVEL, about), own=ax is None)
+    note = f"intervals of about \u00b1{width / 2:.3g} {unit}".rstrip()
+    finish(panels, None, caption(certificate, _LEVEL, note), new_figure=ax is None)
     return panels if len(panels) > 1 else panels[0]
 
 
@@ -185,7 +185,7 @@ class _Places:
             geographic = features is coords or bool(getattr(system, "is_geographic", False))
         else:
             points, geographic = _points(coords)
-        spots = _spots(points, list(keys), "keys of the release", known=True)
+        spots = _spots(points, list(keys), "keys of the release", public=True)
         return cls(points, spots, areas, geographic)
 
     @property
@@ -204,12 +204,12 @@ class _Places:
         return float(1 / max(np.cos(middle), 0.1))  # no map reaches a pole
 
 
-def _areas(found: Mapping[str, Any], keys: pd.Index) -> list[Rings]:
+def _areas(collection: Mapping[str, Any], keys: pd.Index) -> list[Rings]:
     """Return the rings around the area of each key."""
     names = [str(name) for name in keys.names]
     areas: dict[tuple[str, ...], Rings] = {}
     again = set()
-    for feature in found.get("features", []):
+    for feature in collection.get("features", []):
         properties = feature.get("properties") or {}
         words: tuple[str, ...] = (str(feature.get("id")),)
         if all(name in properties for name in names):
@@ -217,14 +217,14 @@ def _areas(found: Mapping[str, Any], keys: pd.Index) -> list[Rings]:
         if words in areas:
             again.add(words)
         areas[words] = _rings(feature.get("geometry") or {})
-    wanted = [_words_of(key) for key in keys]
-    missing = [words for words in wanted if not areas.get(words) or words in again]
+    key_words = [_words_of(key) for key in keys]
+    missing = [words for words in key_words if not areas.get(words) or words in again]
     if missing:
         rule = f"coords must have one area for each of {len(keys)} keys of the release"
         first = f"got none or several for {len(missing)}, the first {', '.join(missing[0])!r}"
         way_out = f"Name them by properties {names!r}, or by ids"
         raise QueryError(f"{rule}, {first}. {way_out}.", parameter="coords")
-    return [areas[words] for words in wanted]
+    return [areas[words] for words in key_words]
 
 
 def _words_of(key: Any) -> tuple[str, ...]:
@@ -278,12 +278,12 @@ def _draw_areas(axes: Any, areas: Sequence[Rings], values: np.ndarray, norm: Any
     from matplotlib.path import Path
 
     paths = [Path.make_compound_path(*map(Path, rings)) for rings in areas]
-    known = ~np.isnan(values)
-    empty = [path for path, there in zip(paths, known, strict=True) if not there]
+    present = ~np.isnan(values)
+    empty = [path for path, filled in zip(paths, present, strict=True) if not filled]
     axes.add_collection(PathCollection(empty, fc="none", ec="0.6", lw=0.5, hatch="///"))
     drawn = PathCollection(
-        [path for path, there in zip(paths, known, strict=True) if there],
-        array=values[known], cmap="viridis", norm=norm, ec="white", lw=0.5,
+        [path for path, filled in zip(paths, present, strict=True) if filled],
+        array=values[present], cmap="viridis", norm=norm, ec="white", lw=0.5,
     )  # fmt: skip
     axes.add_collection(drawn)
     axes.autoscale_view()
@@ -314,12 +314,12 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
 
 
 def _spots(
-    points: Mapping[Any, np.ndarray], keys: Sequence[Any], names: str, *, known: bool
+    points: Mapping[Any, np.ndarray], keys: Sequence[Any], names: str, *, public: bool
 ) -> np.ndarray:
     """Look up the coordinates of keys, as rows."""
     missing = [key for key in keys if key not in points or not np.isfinite(points[key]).all()]
     if missing:
-        first = f", the first {missing[0]!r}" if known else ""  # edges may hold anything
+        first = f", the first {missing[0]!r}" if public else ""  # edges may hold anything
         rule = f"coords must hold two finite numbers for all {len(keys)} {names}"
         message = f"{rule}, got none for {len(missing)}{first}; add them."
         raise QueryError(message, parameter="coords")
@@ -331,7 +331,7 @@ def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
     if not isinstance(edges, pd.DataFrame) or edges.shape[1] < 2:  # noqa: PLR2004
         raise QueryError.about("edges", "must be a frame whose first two columns hold keys", edges)
     columns = (list(edges.iloc[:, end]) for end in (0, 1))
-    ends = [_spots(points, keys, "ends of edges", known=False) for keys in columns]
+    ends = [_spots(points, keys, "ends of edges", public=False) for keys in columns]
     return np.stack(ends, axis=1)
 
 
@@ -339,14 +339,14 @@ def _norm(values: np.ndarray, within: float | None) -> Any:
     """Return the scale of colors, linear within the noise and logarithmic beyond it."""
     from matplotlib import colors  # optional, and slow to import
 
-    known = values[~np.isnan(values)]
-    if not known.size:
+    finite = values[~np.isnan(values)]
+    if not finite.size:
         raise QueryError("there are no cells to draw: all were suppressed, or no row was kept.")
     if within is None:
-        return colors.Normalize(known.min(), known.max())
+        return colors.Normalize(finite.min(), finite.max())
     # noise can be next to none, and a scale needs a linear part
-    linear = max(within, np.abs(known).max() / 1e3) or 1.0
-    return colors.SymLogNorm(linear, linscale=0.5, vmin=known.min(), vmax=known.max())
+    linear = max(within, np.abs(finite).max() / 1e3) or 1.0
+    return colors.SymLogNorm(linear, linscale=0.5, vmin=finite.min(), vmax=finite.max())
 
 
 def _ticks(norm: Any) -> Any:

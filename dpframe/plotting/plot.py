@@ -240,10 +240,10 @@ def plot(
         for panel, panel_axes in zip(arranged, axes, strict=True):
             _draw(panel, panel_axes)
     if legend:
-        _add_legend(arranged, axes, own=ax is None)
+        _add_legend(arranged, axes, new_figure=ax is None)
     marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
     words = caption(certificate, level, marks, sampling=sampling)
-    finish(axes, title, words, own=ax is None)
+    finish(axes, title, words, new_figure=ax is None)
     return axes if len(axes) > 1 else axes[0]
 
 
@@ -602,7 +602,7 @@ def _label_keys(panel: Panel, axes: Any, along: Any) -> None:
     (axes.set_ylim if across else axes.set_xlim)(-margin, len(labels) - 1 + margin)
 
 
-def _add_legend(panels: list[Panel], axes: Any, *, own: bool) -> None:
+def _add_legend(panels: list[Panel], axes: Any, *, new_figure: bool) -> None:
     """Add one legend for all panels beside them, if there is something to tell apart."""
     if not any(panel.denoised or len(panel.series) > 1 for panel in panels):
         return
@@ -615,21 +615,21 @@ def _add_legend(panels: list[Panel], axes: Any, *, own: bool) -> None:
     style = {"title": panels[0].legend or None, "frameon": False}
     right = max(map(len, entries)) <= _LONG
     at = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
-    if own:  # names that are long would squeeze the axes
+    if new_figure:  # names that are long would squeeze the axes
         at = {"loc": "outside right upper" if right else "outside upper left"}
-    drawn_on = axes[0].figure if own else axes[0]
+    drawn_on = axes[0].figure if new_figure else axes[0]
     legend = drawn_on.legend(list(entries.values()), list(entries), **at, **style)
     for words in [legend.get_title(), *legend.get_texts()]:
         words.set(**PLAIN)
 
 
-def finish(axes: Any, title: str | None, words: str, *, own: bool) -> None:
+def finish(axes: Any, title: str | None, words: str, *, new_figure: bool) -> None:
     """Write a title above, and what the marks mean below; once on axes that are given."""
     figure, last = axes[0].figure, axes[-1]
-    room = figure.bbox.width / figure.dpi if own else max(length(last.xaxis), 4)
+    room = figure.bbox.width / figure.dpi if new_figure else max(length(last.xaxis), 4)
     quiet = {"fontsize": "small", "alpha": 0.75, "gid": CAPTION, **PLAIN}
     words = wrap(words, room, 1.25 * _PER_INCH)  # small letters
-    if own:
+    if new_figure:
         figure.supxlabel(words, **quiet)
     else:
         for earlier in [part for part in last.texts if part.get_gid() == CAPTION]:
@@ -639,7 +639,7 @@ def finish(axes: Any, title: str | None, words: str, *, own: bool) -> None:
             words, (0.5, 0), (0, -3), ha="center", annotation_clip=False, **below, **quiet
         )
     if title is not None:
-        write = figure.suptitle if own else axes[0].set_title
+        write = figure.suptitle if new_figure else axes[0].set_title
         write(wrap(title, room, 0.8 * _PER_INCH), **PLAIN)  # large letters
 
 
