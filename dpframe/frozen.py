@@ -57,11 +57,11 @@ def _made(cls: Any, *, eq: bool, slots: bool, kw_only: bool) -> Any:
     for name, method in (_FROZEN | _SLOTTED if slots else _FROZEN).items():
         if getattr(built, name, None) is getattr(object, name, None):
             setattr(built, name, method)
-    own = vars(cls)
+    namespace = vars(cls)
     for name, method in (_comparisons(built) if eq else {}).items():
-        if own.get(name) is None:  # Python sets `__hash__` to `None` beside `__eq__`
+        if namespace.get(name) is None:  # Python sets `__hash__` to `None` beside `__eq__`
             setattr(built, name, method)
-    if "__init__" not in own:
+    if "__init__" not in namespace:
         built.__init__ = _Init(built)
     return built
 
@@ -129,19 +129,19 @@ def _compile_init(cls: Any) -> Any:
     fields = [field for field in dataclasses.fields(cls) if field.init]
     fields.sort(key=lambda field: bool(field.kw_only))
     slotted = any(vars(base).get("__slots__") for base in cls.__mro__)
-    known: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": dataclasses.MISSING}
+    namespace: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": dataclasses.MISSING}
     parameters = ["self"]
-    lines = [] if slotted else ["_fields = self.__dict__"]
+    lines = [] if slotted else ["_fields = self.__dict__"]  # `__setattr__` refuses
     for field in fields:
         name, value = field.name, field.name
         if field.kw_only and "*" not in parameters:
             parameters.append("*")
         if field.default_factory is not dataclasses.MISSING:
-            known[f"_make_{name}"] = field.default_factory
+            namespace[f"_make_{name}"] = field.default_factory
             value = f"_make_{name}() if {name} is _MISSING else {name}"
             parameters.append(f"{name}=_MISSING")
         elif field.default is not dataclasses.MISSING:
-            known[f"_default_{name}"] = field.default
+            namespace[f"_default_{name}"] = field.default
             parameters.append(f"{name}=_default_{name}")
         else:
             parameters.append(name)
@@ -150,8 +150,8 @@ def _compile_init(cls: Any) -> Any:
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     code = "\n    ".join([f"def __init__({', '.join(parameters)}):", *lines, "return"])
-    exec(code, known)  # noqa: S102
-    init = known["__init__"]
+    exec(code, namespace)  # noqa: S102
+    init = namespace["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__module__ = cls.__module__
     init.__annotations__ = {field.name: field.type for field in fields} | {"return": None}

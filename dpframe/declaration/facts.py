@@ -167,19 +167,20 @@ class Declaration:
         combinations = list(self.combinations)
         for label, value in _items("keys", keys):
             listed = [check_combinations(label, value)] if isinstance(value, pd.DataFrame) else []
-            own = {name: frame[name].drop_duplicates() for frame in listed for name in frame}
-            keys_of: dict[Hashable, object] = {**own} or {label: value}
-            combinations = [one for one in combinations if not {*one.columns} & {*keys_of}]
+            distinct = {name: frame[name].drop_duplicates() for frame in listed for name in frame}
+            keys_of: dict[Hashable, object] = {**distinct} or {label: value}
+            # newer keys of a column replace every frame of combinations that names it
+            combinations = [frame for frame in combinations if not {*frame.columns} & {*keys_of}]
             combinations += listed
-            for name, given in keys_of.items():
-                index = check_keys(name, given)
+            for name, values in keys_of.items():
+                index = check_keys(name, values)
                 columns[name] = replace(columns[name], keys=index, source=source)
         for label, value in _items("missing", missing):
             columns[label] = replace(columns[label], missing=check_missing(label, value))
         for label, value in _items("types", types):
             columns[label] = replace(columns[label], type=check_type(label, value))
-        made = MappingProxyType(dict(columns))
-        return replace(self, columns=made, combinations=tuple(combinations))
+        view = MappingProxyType(dict(columns))
+        return replace(self, columns=view, combinations=tuple(combinations))
 
     def with_truths(self, types: Mapping[Hashable, str | None]) -> "Declaration":
         """Return a declaration in which columns that are of truths by their public type have keys.

@@ -37,72 +37,72 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     QueryError
         If the keys given in the call do not fit, or there are too many cells.
     """
-    given = query.keys
-    if _is_indexed(given, query.by):
-        given = given.index
-    if isinstance(given, pd.MultiIndex):
-        given = _frame_of(given, query.by)
-    if isinstance(given, pd.DataFrame):
-        cells = _combinations(query, given)
+    keys = query.keys
+    if _is_indexed(keys, query.by):
+        keys = keys.index
+    if isinstance(keys, pd.MultiIndex):
+        keys = _frame_of(keys, query.by)
+    if isinstance(keys, pd.DataFrame):
+        cells = _combinations(query, keys)
     else:
-        known = _override(query, given, declaration)
-        cells = Cells(tuple(_axis(query, label, known) for label in query.by))
-        cells = _declared_combinations(query, cells, known)
+        call_declaration = _override(query, keys, declaration)
+        cells = Cells(tuple(_axis(query, label, call_declaration) for label in query.by))
+        cells = _declared_combinations(query, cells, call_declaration)
     if query.margins:
         cells = _in_margins(query, cells)
     if query.bins is not None:
         cells = with_inner(cells, _bins_of(query.bins, declaration))
     if cells.size > MOST_GROUPS:
         rule = f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}"
-        way = "Name the combinations wanted: keys=frame with one column per name in by."
-        raise QueryError.about("by", rule, list(query.by), way)
+        remedy = "Name the combinations wanted: keys=frame with one column per name in by."
+        raise QueryError.about("by", rule, list(query.by), remedy)
     return cells
 
 
-def _is_indexed(given: object, by: Sequence[Hashable]) -> TypeGuard[pd.DataFrame]:
+def _is_indexed(keys: object, by: Sequence[Hashable]) -> TypeGuard[pd.DataFrame]:
     """Whether a frame names groups by its index, as a released one does."""
-    if not isinstance(given, pd.DataFrame) or set(given.columns) == set(by):
+    if not isinstance(keys, pd.DataFrame) or set(keys.columns) == set(by):
         return False
-    return set(given.index.names) == set(by)
+    return set(keys.index.names) == set(by)
 
 
-def _override(query: Query, given: object, declaration: Declaration) -> Declaration:
+def _override(query: Query, keys: object, declaration: Declaration) -> Declaration:
     """Replace declared keys by those given in the call."""
     by = query.by
-    if given is None:
+    if keys is None:
         return declaration
-    if isinstance(given, Mapping):
-        unknown = [label for label in given if label not in by]
+    if isinstance(keys, Mapping):
+        unknown = [label for label in keys if label not in by]
         if unknown:
-            why = f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
-            raise QueryError(why, parameter="keys", label=unknown[0])
-        _check_uncut(query, given)
-        return declaration.with_facts(keys=given, source="call")
+            reason = f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
+            raise QueryError(reason, parameter="keys", label=unknown[0])
+        _check_uncut(query, keys)
+        return declaration.with_facts(keys=keys, source="call")
     if len(by) != 1:
         rule = "keys must be a dict from column to groups, or a frame of combinations,"
-        why = f"where by={quote(list(by))} does not name a single column."
-        raise QueryError(f"{rule} {why}", parameter="keys")
+        reason = f"where by={quote(list(by))} does not name a single column."
+        raise QueryError(f"{rule} {reason}", parameter="keys")
     _check_uncut(query, by)
-    return declaration.with_facts(keys={by[0]: given}, source="call")
+    return declaration.with_facts(keys={by[0]: keys}, source="call")
 
 
 def _check_uncut(query: Query, labels: Iterable[Hashable]) -> None:
     """Refuse keys of a column that brings its own."""
     for label in labels:
         if label in query.cuts:
-            why = f"keys names {label!r}, and by= cuts it: its bins or periods are the keys."
-            raise QueryError(f"{why} Leave it out of keys=.", parameter="keys", label=label)
+            reason = f"keys names {label!r}, and by= cuts it: its bins or periods are the keys."
+            raise QueryError(f"{reason} Leave it out of keys=.", parameter="keys", label=label)
 
 
 def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
     axis = query.axis(label, declaration.column(label).keys)
     if axis is None:
-        why = f"no public keys for {label!r}: the groups present in the data would leak."
-        way = f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
+        reason = f"no public keys for {label!r}: the groups present in the data would leak."
+        remedy = f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
         cut = "Numbers and times can be cut in the call: by=dpf.cut(...), by=dpf.period(...)."
         if label in declaration.unit_columns:
             cut = "It is of the privacy unit: .dp.units(by=...) counts units, and does not name it."
-        raise DeclarationError(f"{why} {way} {cut}", parameter="keys", label=label)
+        raise DeclarationError(f"{reason} {remedy} {cut}", parameter="keys", label=label)
     return axis
 
 
@@ -110,7 +110,7 @@ def _declared_combinations(query: Query, cells: Cells, declaration: Declaration)
     """Keep the cells that declared combinations leave, in the order of the keys of columns."""
     axes = {axis.column: axis for axis in cells.axes}
     free = [column for column in axes if column not in query.cuts]
-    sets = [[one for one in frame.columns if one in free] for frame in declaration.combinations]
+    sets = [[name for name in frame.columns if name in free] for frame in declaration.combinations]
     if not any(columns[1:] for columns in sets):
         return cells
     _check_product(cells.axes)
@@ -120,12 +120,12 @@ def _declared_combinations(query: Query, cells: Cells, declaration: Declaration)
     parts, listed = [], set()
     for columns, frame in zip(sets, declaration.combinations, strict=True):
         if columns[1:]:
-            _refuse_other({one: query.other[one] for one in columns if one in query.other})
-            places = (strides[one] * _positions(frame[one], axes[one].keys) for one in columns)
+            _refuse_other({name: query.other[name] for name in columns if name in query.other})
+            places = (strides[name] * _positions(frame[name], axes[name].keys) for name in columns)
             parts.append(np.unique(reduce(np.add, places)))
             listed |= {*columns}
-    parts += [strides[one] * np.arange(len(axes[one])) for one in axes if one not in listed]
-    if math.prod(map(len, parts)) > MOST_GROUPS:
+    parts += [strides[name] * np.arange(len(axes[name])) for name in axes if name not in listed]
+    if math.prod(map(len, parts)) > MOST_GROUPS:  # too many to list; the caller counts them
         return cells
     return Cells(cells.axes, np.sort(reduce(np.add.outer, parts).ravel()))
 
@@ -133,16 +133,16 @@ def _declared_combinations(query: Query, cells: Cells, declaration: Declaration)
 def _check_product(axes: Sequence[Axis]) -> None:
     """Refuse more combinations than 64 bits number."""
     if math.prod(len(axis) for axis in axes) >= 2**62:
-        why = "keys has too many distinct values to be combined; use fewer columns in by=."
-        raise QueryError(why, parameter="keys")
+        reason = "keys has too many distinct values to be combined; use fewer columns in by=."
+        raise QueryError(reason, parameter="keys")
 
 
 def _refuse_other(other: Mapping[Hashable, object]) -> None:
     """Refuse a key of all other rows where combinations of keys are named."""
     if other:
         rule = "needs keys by column, and keys= names combinations of them"
-        way = "Give keys={column: [...]}, or leave other= out."
-        raise QueryError.about("other", rule, dict(other), way)
+        remedy = "Give keys={column: [...]}, or leave other= out."
+        raise QueryError.about("other", rule, dict(other), remedy)
 
 
 def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
@@ -163,15 +163,15 @@ def _combinations(query: Query, frame: pd.DataFrame) -> Cells:
         raise QueryError(f"{rule}, got {quote(list(frame.columns))}{beside}.", parameter="keys")
     axes = tuple(_axis_of(query, frame[label]) for label in by)
     codes = [_positions(frame[axis.column], axis.shown) for axis in axes]
-    unknown = [axis.column for axis, own in zip(axes, codes, strict=True) if (own < 0).any()]
+    unknown = [axis.column for axis, code in zip(axes, codes, strict=True) if (code < 0).any()]
     if unknown:
-        why = f"keys has values of {unknown[0]!r} that are none of its bins or periods."
-        raise QueryError(why, parameter="keys", label=unknown[0])
+        reason = f"keys has values of {unknown[0]!r} that are none of its bins or periods."
+        raise QueryError(reason, parameter="keys", label=unknown[0])
     _check_product(axes)
     chosen = np.ravel_multi_index(codes, [len(axis) for axis in axes]).astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
-        why = "keys must not name a combination of groups twice; drop duplicates first."
-        raise QueryError(why, parameter="keys")
+        reason = "keys must not name a combination of groups twice; drop duplicates first."
+        raise QueryError(reason, parameter="keys")
     return Cells(axes, chosen)
 
 
@@ -193,8 +193,8 @@ def _distinct(column: pd.Series) -> pd.Index:
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
-    found: np.ndarray = keys.get_indexer(pd.Index(column, dtype=column.dtype))
-    return found
+    positions: np.ndarray = keys.get_indexer(pd.Index(column, dtype=column.dtype))
+    return positions
 
 
 def _in_margins(query: Query, cells: Cells) -> Cells:
@@ -203,8 +203,8 @@ def _in_margins(query: Query, cells: Cells) -> Cells:
         return _check_possible(query, cells)
     cells = replace(cells, chosen=None)
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
-    wanted = tuple(tuple(places[column] for column in columns) for columns in query.margins)
-    return replace(cells, margins=largest_sets(wanted))
+    margins = tuple(tuple(places[column] for column in columns) for columns in query.margins)
+    return replace(cells, margins=largest_sets(margins))
 
 
 def _check_possible(query: Query, cells: Cells) -> Cells:
@@ -213,9 +213,9 @@ def _check_possible(query: Query, cells: Cells) -> Cells:
     several = sum(size for size in sizes.values() if size < cells.size)
     if cells.size > _MOST_POSSIBLE or several > _MOST_SUMS:
         rule = f"must leave at most {_MOST_POSSIBLE:,} cells and {_MOST_SUMS:,} sums of them"
-        found = f"keys {rule}, and leaves {cells.size:,} and {several:,}."
-        way = "List fewer tables in columns=, or give keys by column: keys={column: [...]}."
-        raise QueryError(f"{found} {way}", parameter="keys")
+        reason = f"keys {rule}, and leaves {cells.size:,} and {several:,}."
+        remedy = "List fewer tables in columns=, or give keys by column: keys={column: [...]}."
+        raise QueryError(f"{reason} {remedy}", parameter="keys")
     return cells
 
 
@@ -241,12 +241,12 @@ _MOST_POSSIBLE, _MOST_SUMS = 2**16, 2**10  # a certificate lists cells, and sums
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
 
 
-def known_rows(given: object, cells: Cells) -> PublicRows:
+def known_rows(number: object, cells: Cells) -> PublicRows:
     """Resolve a public number of rows to one number per cell, and its variance.
 
     Parameters
     ----------
-    given
+    number
         A number, a series by group, or a pair of one of them and its variance.
     cells
         The groups.
@@ -257,12 +257,12 @@ def known_rows(given: object, cells: Cells) -> PublicRows:
         If it is something else, misses a group, is too large, or is negative or of a release
         without a variance.
     """
-    if isinstance(given, pd.Series) and ATTRIBUTE in given.attrs:
+    if isinstance(number, pd.Series) and ATTRIBUTE in number.attrs:
         raise _wrong_n(
             "must be exact, and a column of a release has noise. Give its variance, too, the "
             "square of its .dp.std_error: n=(released['n'], variance)."
         )
-    rows, spread = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)  # noqa: PLR2004
+    rows, spread = number if isinstance(number, tuple) and len(number) == 2 else (number, 0)  # noqa: PLR2004
     variance = _number("the variance of n", spread)
     if isinstance(rows, pd.Series):
         numbers = _by_group(rows, cells)
@@ -275,8 +275,8 @@ def known_rows(given: object, cells: Cells) -> PublicRows:
         numbers = np.full(cells.size, _number("n", rows))
     # what is not a number is not at most anything
     if not (np.abs(numbers) <= _MOST).all() or (not variance and (numbers < 0).any()):
-        way = "and >= 0 unless it is an estimate with a variance: n=(series, variance)."
-        raise _wrong_n(f"must be at most {_MOST:g} in size, {way}")
+        remedy = "and >= 0 unless it is an estimate with a variance: n=(series, variance)."
+        raise _wrong_n(f"must be at most {_MOST:g} in size, {remedy}")
     return PublicRows(numbers, variance)
 
 
@@ -284,13 +284,13 @@ def _wrong_n(rule: str) -> QueryError:
     return QueryError(f"n {rule}", parameter="n")
 
 
-def _number(what: str, value: object) -> float:
+def _number(name: str, value: object) -> float:
     """Read a number that is not too large; the variance must not be negative."""
     number = as_float(value)
-    if not abs(number) <= _MOST or (what != "n" and number < 0):
+    if not abs(number) <= _MOST or (name != "n" and number < 0):
         rule = f"must be a number of at most {_MOST:g} in size, not negative for a variance;"
-        way = "n= takes a number, a series by group, or a pair of it and its variance."
-        raise QueryError(f"{what} {rule} {way} Got {a_type(value)}.", parameter="n")
+        remedy = "n= takes a number, a series by group, or a pair of it and its variance."
+        raise QueryError(f"{name} {rule} {remedy} Got {a_type(value)}.", parameter="n")
     return number
 
 
@@ -304,13 +304,13 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     numbers = rows.set_axis(index)
     try:
         missing = cells.index.difference(index, sort=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # keys of other kinds: none is equal to a group
         missing = cells.index
     if len(missing) or not index.is_unique:
-        why = f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice."
-        raise _wrong_n(f"must be a series with every group of by={by!r} once in its index; {why}")
-    found: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)
-    return found
+        fault = f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice."
+        raise _wrong_n(f"must be a series with every group of by={by!r} once in its index; {fault}")
+    counts: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)
+    return counts
 
 
 def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:

@@ -70,8 +70,8 @@ class OutputColumn(OutputSpec):
         of_value = 1.0 if self.grid is None else self.grid.step
         if self.row_weights is None:
             return of_value
-        whole = of_value if self.grid is None else of_value * self._range[1]
-        return whole if self.is_mean else whole * self.row_weights.grid.step
+        of_span = of_value if self.grid is None else of_value * self._range[1]
+        return of_span if self.is_mean else of_span * self.row_weights.grid.step
 
     @property
     def shift(self) -> float:
@@ -120,7 +120,7 @@ class OutputColumn(OutputSpec):
         weights = self.row_weights
         if self.values:
             (column, grid, _), *more = self.values
-            others = tuple((label, own) for label, own, _ in more)
+            others = tuple((label, other) for label, other, _ in more)
             degree = FOURTH if self.sampled and others else SECOND
             kind: Any = "all valid" if others else "valid"
             rows = Term(kind, column, grid, self.where, others, degree=degree, weights=weights)
@@ -132,12 +132,12 @@ class OutputColumn(OutputSpec):
         if self.condition is None:
             return (Term("rows", where=self.where, weights=weights),)
         if self.blanks_fail:
-            there, true = self.where, surely(self.condition)
+            base, true = self.where, surely(self.condition)
         else:
             measured = self.rest_of or self.condition
-            there, true = Condition.all_of(self.where, present(measured)), met(measured)
+            base, true = Condition.all_of(self.where, present(measured)), met(measured)
         both = Condition.all_of(self.where, true)
-        return Term("rows", where=there, weights=weights), Term("rows", where=both, weights=weights)
+        return Term("rows", where=base, weights=weights), Term("rows", where=both, weights=weights)
 
     @property
     def of_several(self) -> bool:
@@ -161,26 +161,26 @@ class OutputColumn(OutputSpec):
         return summed and self.step == 1 and self.ticks is None and not self.of_rows
 
 
-def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> OutputColumn:
+def output_of(request: OutputSpec, declaration: Declaration, bits: int = BITS) -> OutputColumn:
     """Resolve a column that is asked for, on a grid so fine."""
-    weights = None if asked.weights is None else _weights_of(asked.weights, declaration, bits)
-    given = {field.name: getattr(asked, field.name) for field in fields(asked)}
-    if not asked.of_column:
-        return OutputColumn(**given, row_weights=weights)
-    if asked.bounds:
-        declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    subject: str = asked.form.name if asked.form.of_numbers else ""
-    subject = "sampling=True" if asked.sampled else subject
+    weights = None if request.weights is None else _weights_of(request.weights, declaration, bits)
+    settings = {field.name: getattr(request, field.name) for field in fields(request)}
+    if not request.of_column:
+        return OutputColumn(**settings, row_weights=weights)
+    if request.bounds:
+        declaration = declaration.with_facts(bounds=request.bounds, source="call")
+    subject: str = request.form.name if request.form.of_numbers else ""
+    subject = "sampling=True" if request.sampled else subject
     subject = _WEIGHED if weights else subject
     # squares are rounded up to a part of the width: whole numbers are too coarse for them
-    fine = asked.fine or asked.form.is_fine
+    fine = request.fine or request.form.is_fine
     values = tuple(
         (label, *_grid_and_bounds(label, subject, declaration, bits, fine=fine))
-        for label in asked.columns
+        for label in request.columns
     )
-    output = OutputColumn(**given, values=values, row_weights=weights)
+    output = OutputColumn(**settings, values=values, row_weights=weights)
     if output.form.is_total and not output.step:
-        raise _too_small(asked)
+        raise _too_small(request)
     return output
 
 
@@ -211,6 +211,7 @@ def mirror_rates(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     for out in outputs:
         opposite = out.condition and opposites.get(out.condition.root)
         mirror = replace(out, rest_of=opposite)
+        # where missing values fail both conditions, their rates do not add up to 1
         turned = opposite and not out.blanks_fail and mirror.source in sources
         mirrored.append(mirror if turned else out)
     return mirrored
@@ -251,24 +252,26 @@ def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> RowWeig
     lower, upper = cast(tuple[float, float], facts.bounds)
     if lower < 0 or grid.upper <= 0:
         rule = f"needs weights of 0 or more, and the bounds of {label!r} are ({lower}, {upper})."
-        way = f"Declare bounds={{{label!r}: (0, largest weight)}}."
-        text = f"weights={quote(label)} {rule} {way}"
+        remedy = f"Declare bounds={{{label!r}: (0, largest weight)}}."
+        text = f"weights={quote(label)} {rule} {remedy}"
         raise DeclarationError(text, parameter="bounds", label=label, value=facts.bounds)
     return RowWeights(label, grid, (lower, upper))
 
 
-def _too_small(asked: OutputSpec) -> DeclarationError:
+def _too_small(request: OutputSpec) -> DeclarationError:
     """Make the error about a total of which one unit of noise would be 0."""
-    why = f"bounds of {asked.column!r} and of the weights {asked.weights!r} must not be so small"
-    way = "that their product is 0 in floating point. Measure one of them in a smaller unit."
-    return DeclarationError(f"{why} {way}", parameter="bounds", label=asked.column)
+    pair = f"{request.column!r} and of the weights {request.weights!r}"
+    rule = f"bounds of {pair} must not be so small that their product is 0 in floating point."
+    text = f"{rule} Measure one of them in a smaller unit."
+    return DeclarationError(text, parameter="bounds", label=request.column)
 
 
 def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:
     """Make the error about a column without bounds, which are needed."""
-    why = f"no public bounds for {label!r}: bounds taken from the data would leak."
-    way = f"Declare them (ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}})"
-    return DeclarationError(f"{why} {way}{otherwise}.", parameter="bounds", label=label)
+    reason = f"no public bounds for {label!r}: bounds taken from the data would leak."
+    bounds = f"bounds={{{label!r}: (lower, upper)}}"
+    remedy = f"Declare them (ge=... and le=... in the schema, or {bounds}){otherwise}."
+    return DeclarationError(f"{reason} {remedy}", parameter="bounds", label=label)
 
 
 def _has_text_keys(facts: Column) -> bool:
@@ -277,23 +280,23 @@ def _has_text_keys(facts: Column) -> bool:
 
 def _no_number(label: Hashable) -> DeclarationError:
     """Make the error about a number asked of a column whose keys are texts."""
-    why = f"{label!r} has texts as keys, and no public bounds: it is no number."
-    way = f"Group by it, by={quote(label)}, or release a share, .dp.rate(\"column == 'text'\")."
-    return DeclarationError(f"{why} {way}", parameter="bounds", label=label)
+    reason = f"{label!r} has texts as keys, and no public bounds: it is no number."
+    remedy = f"Group by it, by={quote(label)}, or release a share, .dp.rate(\"column == 'text'\")."
+    return DeclarationError(f"{reason} {remedy}", parameter="bounds", label=label)
 
 
 def no_numbers(statistic: str, parameter: str, label: Hashable) -> QueryError:
     """Make the error about a statistic of numbers that is asked of times."""
-    why = f"{statistic} is of numbers, and {label!r} has bounds that are times."
-    way = "Make it a column of numbers, such as hours, with bounds that are numbers."
-    return QueryError(f"{why} {way}", parameter=parameter, label=label)
+    reason = f"{statistic} is of numbers, and {label!r} has bounds that are times."
+    remedy = "Make it a column of numbers, such as hours, with bounds that are numbers."
+    return QueryError(f"{reason} {remedy}", parameter=parameter, label=label)
 
 
 def _grid(label: Hashable, facts: Column, bounds: Bounds, bits: int) -> Grid:
     """Choose the grid of a bounded column, of numbers or of times."""
     if facts.missing == "drop":
-        whole = _grid(label, replace(facts, missing=None), bounds, bits)
-        return replace(whole, drop=True)
+        grid = _grid(label, replace(facts, missing=None), bounds, bits)
+        return replace(grid, drop=True)
     lower, upper = bounds
     fill = facts.missing
     if isinstance(lower, pd.Timestamp | pd.Timedelta):

@@ -186,16 +186,15 @@ def sketch(
     CalibrationError
         If a scale would be above 2**60, or the amount is too small for the law.
     """
-    how = {"beside": beside, "without": without}
-    return _kept(_sketch, workload)(mechanism, workload, allowed, **how)
+    return _kept(_sketch, workload)(mechanism, workload, allowed, beside=beside, without=without)
 
 
 def _sketch(
-    mechanism: str, workload: Workload, allowed: Fraction, **how: Any
+    mechanism: str, workload: Workload, allowed: Fraction, **options: Any
 ) -> NoisyDesign | None:
     law = MECHANISMS[mechanism].law
     sketches, refusals = [], []
-    for design, moved in _kept(_fit, workload)(mechanism, workload, **how):
+    for design, moved in _kept(_fit, workload)(mechanism, workload, **options):
         try:
             scales = scale_design(design, law, allowed, exact=False, moved=moved)
         except CalibrationError as error:  # another design may still do
@@ -209,10 +208,10 @@ def _sketch(
     return min(sketches, key=lambda noisy: noisy.variance)
 
 
-def _fit(mechanism: str, workload: Workload, **how: Any) -> list[tuple[Design, Fraction]]:
+def _fit(mechanism: str, workload: Workload, **options: Any) -> list[tuple[Design, Fraction]]:
     """Return the designs that apply, and how far they move at their relative scales."""
     law = MECHANISMS[mechanism].law
-    designs = fitting(mechanism, workload, **how)
+    designs = fitting(mechanism, workload, **options)
     return [(design, Fraction(design.movement(design.scales, law))) for design in designs]
 
 
@@ -222,8 +221,8 @@ def calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
 
 
 def _calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
-    how = noisy.design, noisy.law, allowed
-    return replace(noisy, scales=scale_design(*how, exact=True, moved=noisy.moved))
+    scales = scale_design(noisy.design, noisy.law, allowed, exact=True, moved=noisy.moved)
+    return replace(noisy, scales=scales)
 
 
 _Made = TypeVar("_Made")
@@ -247,12 +246,12 @@ def fitting(
     mechanism: str, workload: Workload, *, beside: bool, without: frozenset[Planner] = frozenset()
 ) -> list[Design]:
     """Return the designs of a mechanism that apply to a workload; see `sketch`."""
-    how = MECHANISMS[mechanism]
-    planners = how.planners(workload)
+    entry = MECHANISMS[mechanism]
+    planners = entry.planners(workload)
     if beside:
-        planners += how.plain_planners(workload)
-    made = [planner(workload, how.law) for planner in planners if planner not in without]
-    designs = [design for design in made if design is not None]
+        planners += entry.plain_planners(workload)
+    proposals = [planner(workload, entry.law) for planner in planners if planner not in without]
+    designs = [design for design in proposals if design is not None]
     if workload.weight == 1:
         return designs
     return [WeightedDesign(design, workload.weight) for design in designs]
@@ -295,6 +294,7 @@ def scale_design(
     def is_enough(factor: float) -> bool:
         return Fraction(design.movement(_fractions(factor, design.scales), law)) <= allowed
 
+    # scales divide what moves, which is added up in the power `norm`
     factor = float(least) ** (1 / law.norm)
     if exact:
         factor = round_up(factor, is_enough)
@@ -351,16 +351,17 @@ def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
     rows = next(at for at, output in enumerate(outputs) if output.is_everyone)
     counted = [output.weight for output in workload.outputs]
 
-    def of_table(own: Sequence[float]) -> float:
-        squares = [(error / width) ** 2 for error, width in zip(own, widths, strict=False)]
+    def of_table(table_errors: Sequence[float]) -> float:
+        # the width of the number of rows is last, and not all designs give that number
+        squares = [(error / width) ** 2 for error, width in zip(table_errors, widths, strict=False)]
         weighted = math.fsum(map(operator.mul, counted, squares[:size]))
         return weighted + workload.rows_weight * sum(squares[rows : rows + 1])
 
     if domain.margins:
         weights = domain.weights or (1.0,) * len(domain.margins)
         variances = [of_table(errors[at : at + size]) for at in range(0, len(errors), size)]
-        whole = 1.0 if domain.apart else math.fsum(weights)
-        return math.fsum(map(operator.mul, weights, variances)) / whole
+        total = 1.0 if domain.apart else math.fsum(weights)
+        return math.fsum(map(operator.mul, weights, variances)) / total
     return of_table(errors)
 
 
@@ -384,13 +385,13 @@ def candidates(mechanism: str) -> list[str]:
             value=mechanism,
         )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
-        known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
-        way = did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip()
-        rule = f"must be one of {known} (of quantiles alone)"
-        raise CalibrationError.about("mechanism", rule, mechanism, way)
+        names = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
+        remedy = did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip()
+        rule = f"must be one of {names} (of quantiles alone)"
+        raise CalibrationError.about("mechanism", rule, mechanism, remedy)
     if mechanism != "auto":
         return [mechanism]
-    return [name for name, how in MECHANISMS.items() if how.automatic]
+    return [name for name, entry in MECHANISMS.items() if entry.automatic]
 
 
 def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
@@ -408,17 +409,18 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
         )
     if spend.kind == "share":
         if ledger is None:
-            why = "share= is a part of a budget and none is declared."
-            way = "Declare budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
-            raise CalibrationError(f"{why} {way}", parameter="share", value=float(amount))
+            reason = "share= is a part of a budget and none is declared."
+            remedy = "Declare budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
+            raise CalibrationError(f"{reason} {remedy}", parameter="share", value=float(amount))
         now = ledger.glance().share(amount)
         return Allowance(now.mu_squared, now.epsilon)
-    least = min(amount, Fraction(float(amount)))
+    least = min(amount, Fraction(float(amount)))  # its float may be above it
     if spend.kind == "epsilon":
         delta = _delta(spend, budget)
         return Allowance(Fraction(gaussian_mu(amount, delta)) ** 2, least, delta)
     if spend.kind == "rho":
         return Allowance(2 * least, Fraction(pure_of_rho(least)))
+    # one rounding lower: the float of an exact amount may be above it
     return Allowance(least**2, Fraction(pure_of_mu(float(least) * (1 - 2.0**-52))))
 
 
@@ -440,8 +442,8 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
     delta = 0.0 if budget is None else below(budget.noise_delta)
     if spend.amount == 0 and delta:
         rule = f"must be > 0 where delta is that of the budget, delta={delta:g}"
-        way = "Give epsilon > 0, or give delta= in the call to spend a delta alone."
-        raise CalibrationError.about("epsilon", rule, 0, way)
+        remedy = "Give epsilon > 0, or give delta= in the call to spend a delta alone."
+        raise CalibrationError.about("epsilon", rule, 0, remedy)
     return delta
 
 
@@ -450,8 +452,8 @@ def movement_allowed(mechanism: Mechanism, spend: Spend, allowance: Allowance) -
     if not mechanism.classical:
         return mechanism.law.movement_allowed(allowance)
     if spend.kind != "epsilon" or allowance.delta is None:
-        why = f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
-        raise CalibrationError(why, parameter="mechanism", value="classical")
+        reason = f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
+        raise CalibrationError(reason, parameter="mechanism", value="classical")
     return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
 
 
@@ -459,9 +461,9 @@ def nothing_allowed(name: str, allowance: Allowance) -> CalibrationError:
     """Say why a spend allows no noise of a mechanism."""
     law = MECHANISMS[name].law
     if law.needs_delta and allowance.epsilon:
-        why = f'mechanism="{name}" needs delta > 0, and none is given or declared.'
+        reason = f'mechanism="{name}" needs delta > 0, and none is given or declared.'
         way_out = 'Give delta= (1e-6 for instance), or use mechanism="laplace".'
-        return CalibrationError(f"{why} {way_out}", parameter="delta")
+        return CalibrationError(f"{reason} {way_out}", parameter="delta")
     when = "where delta is 0" if law.needs_delta else f"for {law.title} noise"
     way_out = "Give epsilon > 0, or delta > 0 with Gaussian noise."
     return CalibrationError.about("epsilon", f"must be > 0 {when}", 0, way_out)
@@ -475,6 +477,6 @@ def used_up(spend: Spend, declaration: Declaration) -> BudgetExceededError | Non
     if not ledger.budget.noise_delta or ledger.status().pots.is_untouched:
         return None
     wrong = f"no Gaussian noise fits any more in what is left of {ledger.budget}:"
-    why = f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise."
-    way = 'Use mechanism="laplace".'
-    return BudgetExceededError(f"{wrong} {why} {way}", parameter="share", value=float(spend.amount))
+    reason = f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise."
+    text = f'{wrong} {reason} Use mechanism="laplace".'
+    return BudgetExceededError(text, parameter="share", value=float(spend.amount))

@@ -85,7 +85,7 @@ class Joining:
     @property
     def all_tables(self) -> NamedTables:
         """The tables of all queries."""
-        return {key: table for own in self.tables.values() for key, table in own.items()}
+        return {key: table for tables in self.tables.values() for key, table in tables.items()}
 
     @cached_property
     def pools(self) -> list[Pool]:
@@ -106,7 +106,7 @@ class Joining:
         signs = self._sharing_signs([pool.names[0] for pool in alike if len(pool.names) == 1])
         return [
             *signs,
-            *(pool for pool in alike if not any({*pool.names} & {*one.names} for one in signs)),
+            *(pool for pool in alike if not any({*pool.names} & {*sign.names} for sign in signs)),
         ]
 
     @cached_property
@@ -205,8 +205,8 @@ def _across(tables: Sequence[Table]) -> Table:
 
 def _place_axis(axes: list[Axis], axis: Axis) -> int:
     """Return the position of a grouping column, added if it is new."""
-    for at, known in enumerate(axes):
-        if _same_axis(known, axis):
+    for at, other in enumerate(axes):
+        if _same_axis(other, axis):
             return at
     axes.append(axis)
     return len(axes) - 1
@@ -225,28 +225,29 @@ def _may_join(table: Table) -> bool:
 
 def _rows_of(table: Table) -> Hashable:
     """Return what is the same of queries that count the same rows by the same columns."""
+    # caps choose among rows that meet it; without a unit, outputs may differ in their rows
     where = table.where if table.unit != () else None
     columns = tuple((axis.column, len(axis.keys)) for axis in table.cells.axes)
     return where, table.caps, frozenset(table.valued), table.outputs[0].row_weights, columns
 
 
-def _same_cells(one: Cells, other: Cells) -> bool:
+def _same_cells(cells: Cells, other: Cells) -> bool:
     """Whether groups are the same, in the same order."""
-    if len(one.axes) != len(other.axes) or not all(map(_same_axis, one.axes, other.axes)):
+    if len(cells.axes) != len(other.axes) or not all(map(_same_axis, cells.axes, other.axes)):
         return False
-    if one.chosen is None or other.chosen is None:
-        return one.chosen is other.chosen
-    return np.array_equal(one.chosen, other.chosen)
+    if cells.chosen is None or other.chosen is None:
+        return cells.chosen is other.chosen
+    return np.array_equal(cells.chosen, other.chosen)
 
 
-def _same_axis(one: Axis, other: Axis) -> bool:
+def _same_axis(axis: Axis, other: Axis) -> bool:
     """Whether two columns are grouped alike."""
-    if type(one) is not type(other) or one.column != other.column:
+    if type(axis) is not type(other) or axis.column != other.column:
         return False
-    if one.counts_all != other.counts_all:
+    if axis.counts_all != other.counts_all:
         return False
-    return _same_keys(one.keys, other.keys) and _same_keys(one.shown, other.shown)
+    return _same_keys(axis.keys, other.keys) and _same_keys(axis.shown, other.shown)
 
 
-def _same_keys(one: pd.Index, other: pd.Index) -> bool:
-    return bool(one is other or (one.dtype == other.dtype and one.equals(other)))
+def _same_keys(keys: pd.Index, other: pd.Index) -> bool:
+    return bool(keys is other or (keys.dtype == other.dtype and keys.equals(other)))

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, reduce
-from operator import add, mul
+from operator import add, itemgetter, mul
 from typing import Any, TypeAlias, assert_never
 
 from dpframe.declaration.facts import Declaration
@@ -62,7 +62,7 @@ class _Promise:
     def allows(self, loss: PrivacyLoss) -> bool:
         """Whether a loss keeps the promise."""
         most = self.allowance
-        if not (loss.epsilon and loss.mu_squared):
+        if not (loss.epsilon and loss.mu_squared):  # of one law, as in any other plan
             return loss.epsilon <= most.epsilon and loss.mu_squared <= most.mu_squared
         match self.spend.kind:
             case "epsilon":
@@ -78,12 +78,12 @@ class _Promise:
 
 
 @lru_cache(maxsize=256)  # a plan and its release ask for the same
-def _largest_factor(promise: _Promise, fixed: PrivacyLoss, rest: PrivacyLoss) -> Fraction | None:
-    """Return the largest factor of the rest that is allowed beside what is fixed."""
+def _largest_factor(promise: _Promise, fixed: PrivacyLoss, surplus: PrivacyLoss) -> Fraction | None:
+    """Return the largest factor of the surplus that is allowed beside what is fixed."""
 
     def allows(factor: Fraction) -> bool:
-        parts = zip(fixed.parts, rest.parts, strict=True)
-        return promise.allows(PrivacyLoss(*(one + factor * other for one, other in parts)))
+        parts = zip(fixed.parts, surplus.parts, strict=True)
+        return promise.allows(PrivacyLoss(*(base + factor * more for base, more in parts)))
 
     if not allows(_LEAST):
         return None
@@ -91,7 +91,7 @@ def _largest_factor(promise: _Promise, fixed: PrivacyLoss, rest: PrivacyLoss) ->
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if allows(middle) else (low, middle)
-    return low
+    return low  # the end that is allowed
 
 
 @frozen(eq=False)
@@ -106,11 +106,11 @@ class _Group:
     def of(cls, sharing: Sharing, excess: Excess | None) -> "_Group":
         """Look at what is wanted; what needs no noise has no weight."""
         fixed, names = Fraction(0), {*sharing.parts}
-        for one in sharing.chosen if excess is not None else ():
-            if excess is not None and excess(one.tables, one.noisy) is not None:
+        for group in sharing.chosen:
+            if excess is not None and excess(group.tables, group.noisy) is not None:
                 # it is looked for again, and may then be as much more
-                fixed += sharing.least(one, excess).part * (1 + Fraction(NEAR))
-                names -= {*one.errors}
+                fixed += sharing.least(group, excess).part * (1 + Fraction(NEAR))
+                names -= {*group.errors}
         queries = sharing.planning.joining.queries
         weight = sum((Fraction(queries[name].weight) for name in names), start=Fraction(0))
         planning = replace(sharing.planning, excess=excess)
@@ -123,7 +123,7 @@ class _Group:
     def plan(self, part: Fraction) -> Plan:
         """Calibrate noise for a part of what is allowed."""
         plan = replace(self.sharing, allowed=self.sharing.allowed * part).plan()
-        return replace(plan, parts={name: part * own for name, own in plan.parts.items()})
+        return replace(plan, parts={name: part * share for name, share in plan.parts.items()})
 
 
 def plan_by_mechanism(
@@ -146,14 +146,14 @@ def plan_by_mechanism(
             reason = used_up(spend, declaration)
             raise reason or nothing_allowed(mechanism, promise.allowance)
         groups.append(_Group.of(sharing, excess))
-    whole = sum(group.weight for group in groups) or Fraction(1)
+    total = sum(group.weight for group in groups) or Fraction(1)
     fixed = reduce(add, (group.loss(group.fixed) for group in groups))
-    rest = reduce(add, (group.loss(group.weight / whole) for group in groups))
-    factor = _largest_factor(promise, fixed, rest)
+    surplus = reduce(add, (group.loss(group.weight / total) for group in groups))
+    factor = _largest_factor(promise, fixed, surplus)
     if factor is None:
         amount = _needed(spend, declaration, fixed)
         raise too_much_wanted(spend, amount, others=any(group.weight for group in groups))
-    plans = [group.plan(group.fixed + factor * group.weight / whole) for group in groups]
+    plans = [group.plan(group.fixed + factor * group.weight / total) for group in groups]
     tables = {key: table for plan in plans for key, table in plan.tables.items()}
     return Plan(
         {key: tables[key] for key in joining.all_tables},
@@ -191,8 +191,8 @@ def best_mixture(joining: Joining, spend: Spend, plan: Plan) -> tuple[float, flo
         ratios = log_ratios(plan_by_mechanism(joining, spend, mechanisms), plan)
         weights = [joining.queries[name].weight for name in ratios]
         mean = math.fsum(map(mul, weights, ratios.values())) / math.fsum(weights)
-        found = math.exp(mean), math.exp(max(ratios.values())), mechanisms
-        best = min(best, found, key=lambda mixture: mixture[0])
+        mixture = math.exp(mean), math.exp(max(ratios.values())), mechanisms
+        best = min(best, mixture, key=itemgetter(0))
     return best
 
 
@@ -209,10 +209,11 @@ def _mixtures(joining: Joining, spend: Spend) -> Iterator[MechanismOf]:
             sharing = planning.share(names)
         except DPFrameError:
             continue
-        for name, one in () if sharing is None else (sharing.free | sharing.alone).items():
-            made = one.noisy.variance, one.noisy.mechanism
-            known = by_norm[one.noisy.law.norm]
-            known[name] = min(known.get(name, made), made)
+        alone = {} if sharing is None else sharing.free | sharing.alone
+        for name, group in alone.items():
+            choice = group.noisy.variance, group.noisy.mechanism
+            choices = by_norm[group.noisy.law.norm]
+            choices[name] = min(choices.get(name, choice), choice)
     pure, gaussian = by_norm.values()
     both = [name for name, (variance, _) in pure.items() if variance and name in gaussian]
     both.sort(key=lambda name: gaussian[name][0] / pure[name][0])

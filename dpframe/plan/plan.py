@@ -116,7 +116,7 @@ def log_ratios(plan: Plan, other: Plan) -> dict[Hashable, float]:
         beside = others.get((key, column))
         if error and beside:
             logs.setdefault(name_of(key), []).append(math.log(error / beside))
-    return {name: math.fsum(own) / len(own) for name, own in logs.items()}
+    return {name: math.fsum(values) / len(values) for name, values in logs.items()}
 
 
 Excess: TypeAlias = Callable[[NamedTables, NoisyDesign], float | None]
@@ -181,9 +181,9 @@ def plan_joined(
     planning = Planning(joining, spend, sparing or allowance, excess, is_free=is_free)
     shared: list[Sharing] = []
     refusals: list[DPFrameError] = []
-    for own in names_by_law(names, spend):
+    for names_of_law in names_by_law(names, spend):
         try:
-            sharing = planning.share(own)
+            sharing = planning.share(names_of_law)
         except CalibrationError as error:  # another law may still do
             refusals.append(error)
         else:
@@ -233,15 +233,17 @@ def that_fit(plans: Sequence[_Costly], declaration: Declaration) -> Sequence[_Co
 def _best_law(shared: Sequence["Sharing"]) -> "Sharing":
     """Return the best of those in which no query errs more than alone, with one law for all."""
     if shared[0].planning.excess is not None:
-        return min(shared, key=lambda one: one.score(one.chosen))
-    reference = min(shared, key=lambda one: one.score(one.alone.values())).alone
-    safe = [one for one in shared if max(one.loss_beside(reference).values(), default=0) <= _SAME]
-    return min(safe, key=lambda one: one.score(one.chosen))
+        return min(shared, key=lambda sharing: sharing.score(sharing.chosen))
+    reference = min(shared, key=lambda sharing: sharing.score(sharing.alone.values())).alone
+    losses = [max(sharing.loss_beside(reference).values(), default=0) for sharing in shared]
+    # never empty: pools of the law of the reference were taken only within the same limit
+    safe = [sharing for sharing, loss in zip(shared, losses, strict=True) if loss <= _SAME]
+    return min(safe, key=lambda sharing: sharing.score(sharing.chosen))
 
 
 def _best_look(shared: Sequence["Sharing"]) -> "Sharing":
     """Return the best one with pure noise, unless another one has less than half its error."""
-    best, *others = sorted(shared, key=lambda one: one.score(one.chosen))
+    best, *others = sorted(shared, key=lambda sharing: sharing.score(sharing.chosen))
     if not best.law.needs_delta or not others:
         return best
     ratio = math.exp(others[0].score(others[0].chosen) - best.score(best.chosen))
@@ -261,6 +263,11 @@ class _Measured:
         """The table that is measured."""
         return next(iter(self.tables.values())).measured
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether it has noise: what nothing moves has none."""
+        return any(self.noisy.scales)
+
     @cached_property
     def errors(self) -> Mapping[Hashable, list[float]]:
         """The errors of each query, relative to the ranges of what a row adds."""
@@ -274,7 +281,8 @@ class _Measured:
         """The relative variance of each query; its tables and outputs may have weights."""
         if len(self.errors) == 1:
             return dict.fromkeys(self.errors, self.noisy.variance)
-        return {name: sum(error * error for error in own) for name, own in self.errors.items()}
+        items = self.errors.items()
+        return {name: sum(error * error for error in errors) for name, errors in items}
 
     def loss_beside(self, alone: Mapping[Hashable, "_Measured"]) -> dict[Hashable, float]:
         """Return by which factor some error of each query is larger than alone."""
@@ -315,7 +323,7 @@ class Planning:
         sharing = Sharing(self, names, allowed)
         if self.spend.kind == "rho" and [*names] == ["laplace"]:
             sharing = self._by_its_law(sharing)
-        _ = sharing.chosen
+        _ = sharing.chosen  # planned now: an error is to be raised here
         return sharing
 
     def _by_its_law(self, sharing: "Sharing") -> "Sharing":
@@ -344,55 +352,54 @@ class Sharing:
     @property
     def loss(self) -> PrivacyLoss:
         """What it costs."""
-        used = sum((one.part for one in self.chosen if any(one.noisy.scales)), start=Fraction(0))
+        used = sum((group.part for group in self.chosen if group.is_noisy), start=Fraction(0))
         return self.law.charge(self.allowed * used)
 
     def plan(self) -> Plan:
         """Calibrate the noise in fractions."""
-        found: dict[Hashable, tuple[Table, NoisyDesign]] = {}
-        for one in self.chosen:
-            noisy = calibrate(one.noisy, self.allowed * one.part)
-            found |= {key: (table.released(noisy), noisy) for key, table in one.tables.items()}
-        joining = self.planning.joining
-        keys = [key for own in joining.tables.values() for key in own]
-        tables = {key: found[key][0] for key in keys}
-        designs = {found[key][0].measured: found[key][1] for key in keys}
-        parts = {name: part for one in self.chosen for name, part in self.split(one).items()}
+        released: dict[Hashable, tuple[Table, NoisyDesign]] = {}
+        for group in self.chosen:
+            noisy = calibrate(group.noisy, self.allowed * group.part)
+            released |= {key: (table.released(noisy), noisy) for key, table in group.tables.items()}
+        keys = list(self.planning.joining.all_tables)  # in the order of the queries, not of pools
+        tables = {key: released[key][0] for key in keys}
+        designs = {released[key][0].measured: released[key][1] for key in keys}
+        parts = {name: part for group in self.chosen for name, part in self.split(group).items()}
         return Plan(tables, designs, parts, self.planning.spend, self.loss)
 
     def split(self, measured: _Measured) -> dict[Hashable, Fraction]:
         """Split what queries have together, by their weights."""
-        own = {name: self.parts[name] for name in measured.errors if name in self.parts}
-        whole = sum(own.values(), start=Fraction(0))
-        return {name: measured.part * part / whole for name, part in own.items()}
+        parts = {name: self.parts[name] for name in measured.errors if name in self.parts}
+        total = sum(parts.values(), start=Fraction(0))
+        return {name: measured.part * part / total for name, part in parts.items()}
 
     def loss_beside(self, alone: Mapping[Hashable, _Measured]) -> dict[Hashable, float]:
         """Return by which factor some error of each query is larger than alone."""
         losses: dict[Hashable, float] = {}
-        for one in self.chosen:
-            losses |= one.loss_beside(alone)
+        for group in self.chosen:
+            losses |= group.loss_beside(alone)
         return losses
 
     @cached_property
     def _with_all(self) -> Mapping[Hashable, _Measured]:
         """Each query, measured on its own with all that is allowed."""
-        tables = self.planning.joining.tables
-        return {name: self._best(own, Fraction(1)) for name, own in tables.items()}
+        queries = self.planning.joining.tables.items()
+        return {name: self._best(tables, Fraction(1)) for name, tables in queries}
 
     @cached_property
     def free(self) -> dict[Hashable, _Measured]:
         """Queries that nothing moves, which need no noise."""
-        return {name: one for name, one in self._with_all.items() if not any(one.noisy.scales)}
+        return {name: group for name, group in self._with_all.items() if not group.is_noisy}
 
     @cached_property
     def parts(self) -> Mapping[Hashable, Fraction]:
         """The part of each query that is not free, by its weight."""
         queries = self.planning.joining.queries
         weights = {
-            name: Fraction(one.weight) for name, one in queries.items() if name not in self.free
+            name: Fraction(query.weight) for name, query in queries.items() if name not in self.free
         }
-        whole = sum(weights.values())
-        return {name: weight / whole for name, weight in weights.items()}
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
 
     @cached_property
     def alone(self) -> dict[Hashable, _Measured]:
@@ -416,33 +423,34 @@ class Sharing:
 
     def _reach(self, chosen: Sequence[_Measured], excess: Excess) -> list[_Measured]:
         """Give to what is to err no more than wanted the least part, and to others the rest."""
-        wanted = [one for one in chosen if excess(one.tables, one.noisy) is not None]
-        least = {one: self.least(one, excess) for one in wanted}
-        used = sum((one.part for one in least.values()), start=Fraction(0))
-        others = [one for one in chosen if one not in least and any(one.noisy.scales)]
+        targets = [group for group in chosen if excess(group.tables, group.noisy) is not None]
+        least = {group: self.least(group, excess) for group in targets}
+        used = sum((group.part for group in least.values()), start=Fraction(0))
+        others = [group for group in chosen if group not in least and group.is_noisy]
         if used > 1 or (used == 1 and others):
             raise self._too_much(used, others)
-        weights = sum((one.part for one in others), start=Fraction(0))
-        rest = {one: self._best(one.tables, (1 - used) * one.part / weights) for one in others}
-        return [least.get(one) or rest.get(one) or one for one in chosen]
+        weights = sum((group.part for group in others), start=Fraction(0))
+        parts = {group: (1 - used) * group.part / weights for group in others}
+        changes = least | {group: self._best(group.tables, part) for group, part in parts.items()}
+        return [changes.get(group, group) for group in chosen]
 
     def least(self, measured: _Measured, excess: Excess) -> _Measured:
         """Measure tables with the least part that makes no error larger than wanted."""
 
         def made_with(part: float) -> _Measured | None:
             try:
-                made = self._best(measured.tables, Fraction(part))
+                group = self._best(measured.tables, Fraction(part))
             except CalibrationError:  # too little for any noise
                 return None
-            return made if (excess(made.tables, made.noisy) or 0) <= 1 else None
+            return group if (excess(group.tables, group.noisy) or 0) <= 1 else None
 
         part = smallest(lambda part: made_with(part) is not None)
-        made = None if part is None else made_with(part)
-        if made is None:
+        least = None if part is None else made_with(part)
+        if least is None:
             wrong = "no amount makes the errors as small as wanted: part of them does not come"
-            why = "from noise that is added, such as the error of n=."
-            raise CalibrationError(f"{wrong} {why} Allow a larger error.", parameter="within")
-        return made
+            reason = "from noise that is added, such as the error of n=."
+            raise CalibrationError(f"{wrong} {reason} Allow a larger error.", parameter="within")
+        return least
 
     def _too_much(self, used: Fraction, others: Sequence[_Measured]) -> CalibrationError:
         """Say how much the errors that are wanted need."""
@@ -455,7 +463,7 @@ class Sharing:
         match spend.kind, self.law.norm:
             case "epsilon", 2 if delta:
                 return gaussian_epsilon(delta, math.sqrt(float(self.allowed) * times))
-            case "mu", 2:
+            case "mu", 2:  # what is allowed is mu squared
                 return float(spend.amount) * math.sqrt(times)
             case "mu", 1:
                 return mu_of_pure(self.allowed * Fraction(times))
@@ -465,14 +473,14 @@ class Sharing:
     def score(self, measured: Iterable[_Measured]) -> float:
         """Return the sum of the logarithms of the errors of queries, by their weights."""
         queries = self.planning.joining.queries
-        variances = {name: v for one in measured for name, v in one.variances.items()}
+        variances = {name: v for group in measured for name, v in group.variances.items()}
         logs = {name: math.log(v or _NO_VARIANCE) / 2 for name, v in variances.items()}
         return sum(queries[name].weight * log for name, log in logs.items())
 
     @property
     def narrowest(self) -> float:
         """The smallest scale of noise."""
-        return min(narrowest(one.noisy.design, one.noisy.scales) for one in self.chosen)
+        return min(narrowest(group.noisy.design, group.noisy.scales) for group in self.chosen)
 
     def _pool(self, pool: Pool) -> list[_Measured]:
         """Measure as one the queries of a pool that lose nothing by it; the others try again."""
@@ -485,7 +493,7 @@ class Sharing:
                 measured.append(joined)
                 names, left = left, []
             else:
-                left.append(loser)
+                left.append(loser)  # perhaps it loses nothing with others that are left
                 names.remove(loser)
         return measured
 
@@ -501,10 +509,10 @@ class Sharing:
 
     def _best(self, tables: NamedTables, part: Fraction) -> _Measured:
         """Measure tables as one, in the way for which the mean logarithm of errors is least."""
-        measured = next(iter(tables.values())).measured
+        workload = next(iter(tables.values())).measured.workload
         is_free, allowed = self.planning.is_free, self.allowed * part
         beside = not is_free and len(self.planning.joining.tables) > 1
-        made, refusals = [], []
+        groups, refusals = [], []
         tried: dict[object, frozenset[Planner]] = {}  # by law, but for what is drawn together
         for name in self.names:
             mechanism = MECHANISMS[name]
@@ -513,23 +521,22 @@ class Sharing:
             law = mechanism.law.norm, mechanism.law.shape
             without = tried.get(law, frozenset())
             if is_free:
-                tried[law] = without | {*mechanism.planners(measured.workload)}
-            how = measured.workload, allowed
+                tried[law] = without | {*mechanism.planners(workload)}
             try:
-                noisy = sketch(name, *how, beside=beside, without=without)
+                noisy = sketch(name, workload, allowed, beside=beside, without=without)
             except CalibrationError as error:  # another mechanism may still do
                 refusals.append(error)
             else:
-                made += [] if noisy is None else [_Measured(tables, noisy, part)]
-        if not made:
+                groups += [] if noisy is None else [_Measured(tables, noisy, part)]
+        if not groups:
             raise refusals[0] if refusals else self._unfit()
-        return made[0] if len(made) == 1 else min(made, key=lambda one: self.score([one]))
+        return groups[0] if len(groups) == 1 else min(groups, key=lambda group: self.score([group]))
 
     def _require_use(self) -> None:
         """Refuse a mechanism that was asked for where none of its own designs applies."""
         joining, name = self.planning.joining, self.names[0]
-        asked = [*joining.tables.values(), *map(joining.joined, joining.pools)]
-        works = [next(iter(tables.values())).measured.workload for tables in asked]
+        requests = [*joining.tables.values(), *map(joining.joined, joining.pools)]
+        works = [next(iter(tables.values())).measured.workload for tables in requests]
         if not any(fitting(name, work, beside=False) for work in works):
             raise self._unfit()
 
@@ -543,12 +550,12 @@ class Sharing:
 def too_much_wanted(spend: Spend, amount: float, *, others: bool) -> CalibrationError:
     """Say how much the errors that are wanted need, beside other queries or alone."""
     amounts = f"{spend.kind}={amount:.4g}, and {float(spend.amount):.4g} is given"
-    way = "Spend as much, or a little more for the others, or allow"
+    remedy = "Spend as much, or a little more for the others, or allow"
     if not others:
-        way = "Spend as much, or allow"
+        remedy = "Spend as much, or allow"
     if amount > (1 if spend.kind == "share" else sys.float_info.max):
-        amounts, way = f"more than any {spend.kind} gives", "Allow"
-    text = f"the errors that are wanted need {amounts}. {way} larger errors."
+        amounts, remedy = f"more than any {spend.kind} gives", "Allow"
+    text = f"the errors that are wanted need {amounts}. {remedy} larger errors."
     return CalibrationError(text, parameter="within", value=amount)
 
 
@@ -569,6 +576,6 @@ def smallest(reaches: Callable[[float], bool]) -> float | None:
         if low < _LEAST:
             return high
     while high > low * (1 + NEAR):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low * high)  # parts of a budget differ by powers of ten
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high

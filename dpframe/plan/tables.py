@@ -124,10 +124,10 @@ class Table:
 
     def task(self, needs: Iterable[Need]) -> Task:
         """Ask an engine for some of the terms, in the order given."""
-        wanted = tuple(self.terms[need] for need in needs)
+        terms = tuple(self.terms[need] for need in needs)
         most, inner = self.workload.most, _inner(self.query, self.cells)
         caps = self.unit, self.caps, most, self.sizes, inner
-        return Task(self.cells, wanted, self.where, *caps, self.valued)
+        return Task(self.cells, terms, self.where, *caps, self.valued)
 
     @property
     def valued(self) -> tuple[tuple[Hashable, Grid], ...]:
@@ -176,7 +176,7 @@ def table_of(
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
     bits = _bits(cells) if bits is None else bits
-    columns = [output_of(asked, declaration, bits) for asked in query.outputs]
+    columns = [output_of(request, declaration, bits) for request in query.outputs]
     if layered:
         columns = [replace(column, layered=True) for column in columns]
     outputs = tuple(sample_together(orient_pairs(mirror_rates(columns))))
@@ -186,11 +186,11 @@ def table_of(
     # the first source is all rows of a cell, whether they are wanted or not
     read, weights = _read(outputs), outputs[0].row_weights
     everyone: SourceTerms = (Term("rows", weights=weights),)
-    wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
-    places = {source: at for at, source in enumerate(wanted)}
+    sources = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
+    places = {source: at for at, source in enumerate(sources)}
     joint = [out for out in outputs if out.of_several]
     workload = Workload(
-        sources=tuple(map(_source, wanted)),
+        sources=tuple(map(_source, sources)),
         outputs=tuple(
             Output(
                 statistic,
@@ -210,11 +210,11 @@ def table_of(
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
-        exclusive=() if not read[1:] else exclusive_sets([rows.where for rows, *_ in wanted]),
+        exclusive=() if not read[1:] else exclusive_sets([rows.where for rows, *_ in sources]),
         weight=1 if weights is None else weights.grid.upper,
         **_of_cells(declaration, query, cells, caps, always=always),
     )
-    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
+    return Table(query, cells, where, _terms(sources), workload, outputs, unit, caps, sizes, of)
 
 
 @frozen(slots=True)
@@ -236,16 +236,16 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
         return {name: table_of(query, declaration)}
     cells = cells_of(query, declaration)
     bits = _bits(cells)
-    found: dict[Hashable, Table] = {}
+    tables: dict[Hashable, Table] = {}
     for columns, part in query.margins.items():
-        own = cells.by_columns(columns)
-        known = next(iter(found.values()), None)
-        found[TableName(name, columns)] = (
-            table_of(part, declaration, own, query, bits)
-            if known is None
-            else _in_other_cells(known, part, own, declaration)
-        )
-    return found
+        margin = cells.by_columns(columns)
+        first = next(iter(tables.values()), None)
+        if first is None:
+            table = table_of(part, declaration, margin, query, bits)
+        else:  # its columns are the same: only what depends on the cells is new
+            table = _in_other_cells(first, part, margin, declaration)
+        tables[TableName(name, columns)] = table
+    return tables
 
 
 def _always_counts(where: Condition | None, outputs: Sequence[OutputColumn]) -> bool:
@@ -256,8 +256,8 @@ def _always_counts(where: Condition | None, outputs: Sequence[OutputColumn]) -> 
 def _in_other_cells(table: Table, query: Query, cells: Cells, declaration: Declaration) -> Table:
     """Resolve a query that asks for the same as that of a table, of other groups."""
     always = _always_counts(table.where, table.outputs)
-    own = _of_cells(declaration, query, cells, table.caps, always=always)
-    return replace(table, query=query, cells=cells, workload=replace(table.workload, **own))
+    facts = _of_cells(declaration, query, cells, table.caps, always=always)
+    return replace(table, query=query, cells=cells, workload=replace(table.workload, **facts))
 
 
 class _OfCells(TypedDict):
@@ -301,9 +301,9 @@ def caps_of(query: Query, declaration: Declaration) -> Caps:
         return query.caps(declaration.caps)
     if query.limits != NO_CAPS:
         wrong = "caps in a query are of a privacy unit, and none is declared;"
-        why = f"got {query.limits.words[2:]}."
-        way = "Name its column: .dp.declare(privacy_unit=..., max_rows=...)."
-        raise DeclarationError(f"{wrong} {why} {way}", parameter="privacy_unit")
+        reason = f"got {query.limits.words[2:]}."
+        remedy = "Name its column: .dp.declare(privacy_unit=..., max_rows=...)."
+        raise DeclarationError(f"{wrong} {reason} {remedy}", parameter="privacy_unit")
     return ROW_CAPS
 
 
@@ -311,9 +311,9 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceTerms, StatisticN
     """Say what is read off which source; a count of what a rate counts is read off the rate's."""
     for out in outputs:
         if not out.form.family:
-            why = "quantiles are selected, not read off totals: release one query for them on its "
-            way = "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
-            raise QueryError(f"{why}{way}", parameter="queries")
+            reason = "quantiles are selected, not read off totals: release one query for them on"
+            remedy = "its own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+            raise QueryError(f"{reason} {remedy}", parameter="queries")
     rates = {out.source[1].where: out.source for out in outputs if out.condition is not None}
     return [
         (rates[out.where], "sum")
@@ -332,14 +332,14 @@ def _place_among(
     """
     if len(out.values) != 1 or out.form.is_total or out.row_weights is not None:
         return None
-    ((column, _, own),) = out.values
+    ((column, _, column_bounds),) = out.values
     for several in joint:
         if several.where != out.where:
             continue
         if any(grid.fill is None and not grid.drop for _, grid, _ in several.values):
             continue
         for axis, (label, _, bounds) in enumerate(several.values):
-            if (label, bounds) == (column, own):
+            if (label, bounds) == (column, column_bounds):
                 return places[several.source], axis
     return None
 
@@ -352,16 +352,17 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
     for out in outputs:
         if out.grid is None or replace(out.grid, fill=None, drop=False) != Grid(0, 0, 1):
             rule = f"max_true={most} needs boolean columns, and {out.column!r} is not"
-            why = f"{rule} declared as one, with bounds (0, 1)."
-            way = "Declare its dtype as bool in the schema, and give no other bounds."
-            raise QueryError(f"{why} {way}", parameter="max_true", label=out.column, value=most)
+            remedy = "Declare its dtype as bool in the schema, and give no other bounds."
+            text = f"{rule} declared as one, with bounds (0, 1). {remedy}"
+            raise QueryError(text, parameter="max_true", label=out.column, value=most)
+    # a limit of all columns limits nothing
     return most if most < len(outputs) else None
 
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
     read = [(label, grid) for out in outputs for label, grid, _ in out.values]
     weights = [out.row_weights for out in outputs if out.row_weights]
-    read += [(own.column, own.grid) for own in weights]
+    read += [(weight.column, weight.grid) for weight in weights]
     return tuple(dict.fromkeys((label, grid) for label, grid in read if grid.drop))
 
 
@@ -378,8 +379,8 @@ def _terms(sources: Sequence[SourceTerms]) -> dict[Need, Term]:
             columns = 1 + len(rows.others)
             powers = moments(columns, SECOND).items()
             parts = parts_of_pair(rows.degree).items() if columns == PAIR else ()
-            terms |= {(at, name): replace(rows, kind="moment", part=own) for name, own in powers}
-            terms |= {(at, name): replace(rows, kind="part", part=own) for name, own in parts}
+            terms |= {(at, name): replace(rows, kind="moment", part=part) for name, part in powers}
+            terms |= {(at, name): replace(rows, kind="part", part=part) for name, part in parts}
     return terms
 
 
@@ -402,17 +403,17 @@ def dimension_of(axis: Axis) -> Dimension:
 
 def _source(terms: SourceTerms) -> Source:
     rows, *value = terms
-    own, grid = rows.where is not None, rows.grid
+    has_condition, grid = rows.where is not None, rows.grid
     if grid is None:
-        return Source(0, len(value), optional=own)
+        return Source(0, len(value), optional=has_condition)
     if rows.weights is not None:
-        optional = own or (grid.fill is None and not grid.drop)
+        optional = has_condition or (grid.fill is None and not grid.drop)
         origin = value[0].origin
         return Source(-int(grid.lower < origin), int(grid.upper > origin), optional)
-    others = [one for _, one in rows.others]
-    optional = own or any(one.fill is None and not one.drop for one in (grid, *others))
-    bounds = tuple((one.lower, one.upper) for one in others)
-    return Source(grid.lower, grid.upper, optional, bounds, rows.degree)
+    others = [other for _, other in rows.others]
+    has_gaps = any(other.fill is None and not other.drop for other in (grid, *others))
+    bounds = tuple((other.lower, other.upper) for other in others)
+    return Source(grid.lower, grid.upper, has_condition or has_gaps, bounds, rows.degree)
 
 
 def reach_in(

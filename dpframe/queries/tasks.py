@@ -161,6 +161,7 @@ class Cells:
             return Cells(axes)
         sizes = [len(axis) for axis in self.axes]
         positions = PossibleCells(sizes, self.chosen).positions(margin)
+        # `unique` sorts by position: the first places give the order in which they come
         chosen = positions[np.sort(np.unique(positions, return_index=True)[1])]
         table, first = Cells(axes), np.arange(len(chosen))
         if table.product == len(chosen) and np.array_equal(chosen, first):

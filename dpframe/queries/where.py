@@ -61,7 +61,7 @@ def parse_expression(text: str) -> ast.expr:
     _check(text)
     quoted: dict[str, str] = {}
     prefix = "label"
-    while prefix in text:
+    while prefix in text:  # no label may look like a placeholder
         prefix += "_"
 
     def replace(token: re.Match[str]) -> str:
@@ -364,7 +364,7 @@ class Condition:
         present = [condition for condition in conditions if condition is not None]
         if len(present) <= 1:
             return present[0] if present else None
-        texts = (
+        texts = (  # `or` binds weaker than `and`
             f"({condition.text})" if isinstance(condition.root, Any) else condition.text
             for condition in present
         )
@@ -436,6 +436,7 @@ def _link(tree: ast.Compare, operator: ast.cmpop, left: ast.expr, right: ast.exp
     else:
         node = Compare(_RELATIONS[type(operator)], _value(left), _value(right))
         _check_kinds(tree, node)
+    # missing values equal nothing, so they meet != and `not in`
     return Not(node) if isinstance(operator, ast.NotEq | ast.NotIn) else node
 
 
@@ -502,7 +503,7 @@ def _number(tree: ast.expr) -> Value:
 def _negative(number: Value) -> Value:
     """Change the sign of a number."""
     if isinstance(number, Constant) and isinstance(number.value, float):
-        return Constant(-number.value)
+        return Constant(-number.value)  # lists take constants alone, negative ones too
     return Negative(number)
 
 

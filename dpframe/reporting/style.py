@@ -134,8 +134,8 @@ def _escaped(index: pd.Index, written: Callable[[str], str]) -> pd.Index:
 
 def _caption(shown: Shown, bars: pd.DataFrame | None, level: float) -> str:
     """Say of which level intervals are, who is protected and how, and what is left out."""
-    ends = (one for one in shown.computed.values() if getattr(one, "end", None) is not None)
-    levels = {float(getattr(one, "level", level)) for one in ends}
+    ends = (part for part in shown.computed.values() if getattr(part, "end", None) is not None)
+    levels = {float(getattr(part, "level", level)) for part in ends}
     levels |= {level} if bars is not None else set()
     shares = ", ".join(f"{100 * share:g} %" for share in sorted(levels))
     parts = [f"[{shares} intervals]"] if levels else []

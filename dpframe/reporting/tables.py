@@ -90,7 +90,7 @@ def _cost(law: str, moved: int, scale: float) -> str:
     if kind is GAUSSIAN:
         return f"({moved:,} / {scale:.12g})\N{SUPERSCRIPT TWO}"
     if kind is STAIRCASE:
-        width = int(scale)
+        width = int(scale)  # a part of a step costs as much as the step
         return f"{-(-moved // width):,} log(1 / {scale - width:.12g})"
     return f"{moved:,} / {scale:.12g}"
 
@@ -118,9 +118,9 @@ def loss_of_parts(entries: Sequence[Entry], times: int) -> Guarantee | None:
         if entry.loss.delta and moved > 1:
             return None
         epsilon, of_gaussian, delta = entry.loss.parts
-        own = PrivacyLoss(moved * epsilon, moved**2 * of_gaussian, delta)
-        lost += own
-        mu_squared += gaussian_price(own)
+        loss = PrivacyLoss(moved * epsilon, moved**2 * of_gaussian, delta)
+        lost += loss
+        mu_squared += gaussian_price(loss)
     extra = float_above(lost.delta)
     if not lost.mu_squared:
         return Guarantee(epsilon=float_above(lost.epsilon), delta=extra)
@@ -139,10 +139,10 @@ def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
             others = f"; {grouping.rest!r} also holds all that is none of them, or missing"
         groups.append(f"{grouping.column}: {grouping.groups:,} groups, {source}{others}")
     if inner is not None:
-        about = "bins; what lies beyond is in the first and the last"
+        note = "bins; what lies beyond is in the first and the last"
         if isinstance(release.mechanism, SelectionPart):
-            about = "in each group, as asked for"
-        groups.append(f"{inner.column}: {inner.groups:,} {about}")
+            note = "in each group, as asked for"
+        groups.append(f"{inner.column}: {inner.groups:,} {note}")
     limits = [
         (caps.max_rows, "row", " in all"),
         (caps.max_groups, "group", ""),
@@ -255,7 +255,7 @@ def published_beside(shown: Shown) -> Beside:
     triples = {
         at: ([of["None"], of["low"], of["high"]], said[at])
         for at, of in percent.items()
-        if len(of) > len(ENDS)
+        if len(of) > len(ENDS)  # both ends, and the percentage
     }
     return Beside(pairs, level, triples, sampled)
 
@@ -298,7 +298,7 @@ class ColumnView:
     ----------
     name
         Its label.
-    about
+    meaning
         What it is.
     intervals
         Of which level its intervals are; empty: there are none, and no drawings.
@@ -309,7 +309,7 @@ class ColumnView:
     """
 
     name: str
-    about: str
+    meaning: str
     intervals: str = ""
     percent: Sequence[str] = ()
     is_total: bool = False
