@@ -58,7 +58,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     shown = look(released)
-    written = _bytes_of(_with_texts(shown.source), reduced(shown))
+    written = _bytes_of(shown.source, reduced(shown))
     at_the_door(looking=True).place(place).write_bytes(written)
 
 
@@ -96,7 +96,7 @@ def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
     data = io.BytesIO()
     carried = {ATTRIBUTE: {RECORD: opened.text}}
     try:
-        arrow_table = pa.Table.from_pandas(table)
+        arrow_table = pa.Table.from_pandas(_with_texts(table))
         plain = all(map(_is_of_parquet, arrow_table.schema.types))
         # a schema of Arrow is all that is read of what stands beside it, and holds it once more
         metadata = {**arrow_table.schema.metadata, b"PANDAS_ATTRS": json.dumps(carried).encode()}

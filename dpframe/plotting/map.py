@@ -209,7 +209,11 @@ def _areas(collection: Mapping[str, Any], keys: pd.Index) -> list[Rings]:
     names = [str(name) for name in keys.names]
     areas: dict[tuple[str, ...], Rings] = {}
     again = set()
-    for feature in collection.get("features", []):
+    features = collection.get("features")
+    if not isinstance(features, list | tuple) or not all(map(_is_mapping, features)):
+        rule = "coords must have features, as a FeatureCollection of GeoJSON has"
+        raise QueryError(f"{rule}.", parameter="coords")
+    for feature in features:
         properties = feature.get("properties") or {}
         words: tuple[str, ...] = (str(feature.get("id")),)
         if all(name in properties for name in names):
@@ -225,6 +229,10 @@ def _areas(collection: Mapping[str, Any], keys: pd.Index) -> list[Rings]:
         way_out = f"Name them by properties {names!r}, or by ids"
         raise QueryError(f"{rule}, {first}. {way_out}.", parameter="coords")
     return [areas[words] for words in key_words]
+
+
+def _is_mapping(feature: object) -> bool:
+    return isinstance(feature, Mapping)
 
 
 def _words_of(key: Any) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import check_flag, is_label, is_one_of
+from dpframe.arguments import check_flag, check_margins_name, is_label, is_one_of
 from dpframe.cells.keys import token
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions
@@ -99,8 +99,8 @@ def total(
     else:
         places = [] if by is None else _levels(shown, by, "by")
         kept = [str(shown.opened.levels[at].name) for at in places]
-    if margins and not is_label(margins_name):
-        raise QueryError.about("margins_name", "must be a key", margins_name)
+    if margins:
+        check_margins_name(margins_name)
     link = definitions.TotalLink(
         f="total", by=tuple(kept), mapping=mapping, margins=token(margins_name) if margins else None
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_label, is_unicode
+from dpframe.arguments import check_margins_name, is_label, is_unicode
 from dpframe.cells.keys import token
 from dpframe.cells.locate import COLUMNS, ROWS
 from dpframe.cells.record import attach, record_on, salt_of
@@ -285,8 +285,7 @@ class MarginLevels(NamedTuple):
     def of(cls, tables: Sequence[Shown], key: Hashable) -> "MarginLevels":
         """Take the levels of the first table, and check that those of others are among them."""
         levels = list(tables[0].frame.index.names)
-        if not is_label(key) or not is_unicode(key):
-            raise QueryError.about("margins_name", "must be a key", key)
+        check_margins_name(key)
         for table in tables:
             keys = [held for level in table.opened.levels for held in level.keys]
             if token(key) in map(token, keys):

@@ -75,10 +75,12 @@ def test_keys_beside_the_name_of_totals_are_texts_in_the_file(tmp_path, kind, la
 
 
 def test_texts_of_two_keys_are_neither(tmp_path):
-    frame = pd.DataFrame({"k": [1, "1", "All"]}, dtype=object)
+    frame = pd.DataFrame({"k": [1, "1", "All"], "k2": "a"}, dtype=object)
     released = dpf.release(frame, dpf.count("k", keys=[1, "1", "All"]), epsilon=1)
-    with pytest.raises(CertificateError, match="does not read back"):
-        released.dp.write_parquet(tmp_path / "one.parquet")
+    both = dpf.release(frame, dpf.count(["k", "k2"], keys={"k": [1, "1"], "k2": ["a"]}), epsilon=1)
+    for table in (released, both):
+        with pytest.raises(CertificateError, match="does not read back"):
+            table.dp.write_parquet(tmp_path / "one.parquet")
     swapped = released.set_axis(pd.Index(["1", "2", "All"], name="k"))
     with pytest.raises(CertificateError, match="was not released"):
         dpf.verify(swapped)

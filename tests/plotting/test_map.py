@@ -346,6 +346,7 @@ def test_raw_and_denoised_areas_share_a_scale():
 
 
 WRONG_AREAS = {
+    "a number": ([1], "must have features"),
     "an area less": (AREAS["features"][:2], "the first 'B'"),
     "an area twice": ([*AREAS["features"], area("B", [box(0, 0)])], "none or several"),
     "a point": (
@@ -363,3 +364,8 @@ def test_other_areas_are_refused(case):
     features, message = WRONG_AREAS[case]
     with raises(QueryError, message, parameter="coords"):
         plot_map(counts(), collection(*features))
+
+
+def test_a_collection_of_nothing_is_refused():
+    with raises(QueryError, "must have features", parameter="coords"):
+        plot_map(counts(), {"type": "FeatureCollection", "features": None})
