@@ -6,10 +6,9 @@ from collections.abc import Hashable, Iterable
 from os import PathLike, fspath
 from pathlib import Path
 from types import GenericAlias, MappingProxyType, UnionType
-from typing import Any, TypeGuard, cast
+from typing import TypeGuard
 
 import numpy as np
-import pandas as pd
 
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data
 
@@ -109,12 +108,6 @@ def no_ledger(value: object) -> DeclarationError:
     hint = f" Open it: dpf.Ledger({path!r})." if is_path else ""
     text = f"ledger must be a dpf.Ledger, got {a_type(value)}.{hint}"
     return DeclarationError(text, parameter="ledger", value=value if is_path else None)
-
-
-def check_margins_name(key: object) -> None:
-    """Refuse what cannot be the key of totals; `groupby` would leave out a missing one."""
-    if not is_label(key) or not is_unicode(key) or pd.isna(cast(Any, key)):
-        raise QueryError.about("margins_name", "must be a key that is not missing", key)
 
 
 def is_unicode(label: object) -> bool:

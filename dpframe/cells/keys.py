@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import is_label, is_unicode
 from dpframe.certificates.parts import DTYPES, LevelPart, Zipped
 from dpframe.context import cached_property
-from dpframe.errors import CertificateError
+from dpframe.errors import CertificateError, QueryError
 from dpframe.frozen import frozen
 
 _MISSING = ["missing"]
@@ -24,6 +25,12 @@ _SECONDS = "2026-01-31T00:00:00"
 def alter(reason: str) -> CertificateError:
     """Make the error about a table that is not what was released."""
     return CertificateError(f"this frame is not what its certificate was given for: {reason}")
+
+
+def check_margins_name(key: object) -> None:
+    """Refuse what cannot be the key of totals; `groupby` would leave out a missing one."""
+    if not is_label(key) or not is_unicode(key) or pd.isna(cast(Any, key)):
+        raise QueryError.about("margins_name", "must be a key that is not missing", key)
 
 
 def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line
