@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import check_flag, check_margins_name, is_label, is_one_of
-from dpframe.cells.keys import token
+from dpframe.arguments import check_flag, is_label, is_one_of
+from dpframe.cells.keys import check_margins_name, token
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions
 from dpframe.certificates.definitions import End, IntervalDefinition

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import check_margins_name, is_label, is_unicode
-from dpframe.cells.keys import token
+from dpframe.arguments import is_label, is_unicode
+from dpframe.cells.keys import check_margins_name, token
 from dpframe.cells.locate import COLUMNS, ROWS
 from dpframe.cells.record import attach, record_on, salt_of
 from dpframe.cells.verify import Shown, look, whole_release
