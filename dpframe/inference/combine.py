@@ -138,8 +138,10 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
     ends = _of_doubtful_rows(tables, combined, level).clip(first, last)
     if first < last and np.isclose(ends, [first, last], rtol=1e-9, atol=0).all():
         return combined * np.nan
-    # few rows do not lead outside of what is possible, where the interval cannot go
-    return combined.assign(estimate=combined["estimate"].clip(first, last), **ends)
+    if np.isfinite([first, last]).all():
+        # counts and sums stay as released; means of few rows can be anything before
+        estimate = min(max(estimate, first), last)
+    return combined.assign(estimate=estimate, **ends)
 
 
 def combined_rows(
