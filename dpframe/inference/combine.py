@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -118,30 +118,43 @@ def combine(
         else:
             tables = _weigh(released, cast(Weights, weights))
         combined = _combined(tables, level, sampling=sampling)
-    return mark_diagnosis(combined, [table.release for table in tables], "combine")
+    row = pd.DataFrame([combined])
+    return mark_diagnosis(row, [table.release for table in tables], "combine")
 
 
-def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.DataFrame:
+class _Combination(NamedTuple):
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+
+
+_UNKNOWN = _Combination(math.nan, math.nan, math.nan, math.nan)
+
+
+def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> _Combination:
     estimate = sum(_sum_of_cells(table) for table in tables)
     sampled = _variance_of_sample(tables) if sampling else 0.0
     cells = []
     if any(_has_quotients(table) for table in tables):
         for table in tables:
             cells.extend(_ends_of_cells(table, level, sampling=sampling))
-    combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
+    combined = _estimated(independent_sources(tables), estimate, level, sampled, cells)
     if any(map(_has_unknown, tables)):
-        return combined * np.nan
-    if not np.isfinite(combined[["estimate", "std_error"]].to_numpy()).all():
+        return _UNKNOWN
+    if not np.isfinite([combined.estimate, combined.std_error]).all():
         rule = "weights are so large that the result is beyond the range of floats"
         raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
-    first, last = np.sum([_possible(table) for table in tables], axis=0)
-    ends = _of_doubtful_rows(tables, combined, level).clip(first, last)
-    if first < last and np.isclose(ends, [first, last], rtol=1e-9, atol=0).all():
-        return combined * np.nan
+    first, last = np.sum([_possible(table) for table in tables], axis=0).tolist()
+    low, high = (
+        min(max(end, first), last) for end in _ends_of_doubtful_rows(tables, combined, level)
+    )
+    if first < last and np.isclose([low, high], [first, last], rtol=1e-9, atol=0).all():
+        return _UNKNOWN
     if np.isfinite([first, last]).all():
         # counts and sums stay as released; means of few rows can be anything before
         estimate = min(max(estimate, first), last)
-    return combined.assign(estimate=estimate, **ends)
+    return combined._replace(estimate=estimate, low=low, high=high)
 
 
 def combined_rows(
@@ -160,7 +173,7 @@ def combined_rows(
         for at, (rows, weights_of_cells) in enumerate(weights):
             tables = _weigh_rows(table, releases, place, rows, weights_of_cells)
             combined = _combined(tables, level, sampling=False)
-            combinations[at] = combined[["estimate", "low", "high"]].iloc[0]
+            combinations[at] = combined.estimate, combined.low, combined.high
     return combinations
 
 
@@ -192,14 +205,15 @@ def _weigh_rows(
 _LEAST_BEND = 0.1  # of numbers of rows that a step leaves
 
 
-def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: float) -> pd.DataFrame:
+def _ends_of_doubtful_rows(
+    tables: list[Weighed], combined: _Combination, level: float
+) -> list[float]:
     """Return the ends of a combination where numbers of rows may be wrong by a factor.
 
     With S the part of the estimate that is divided by them, W its half-width and h that of the
     factor, all x are kept for which `|S - x| <= sqrt(W^2 + h^2 x^2)` (Fieller 1954): all that is
     possible, if h is 1 or more. The parts of several columns are taken for independent.
     """
-    ends = combined[["low", "high"]]
     shift, spread, largest, stepped, bend = 0.0, 0.0, 0.0, 0.0, 0.0
     for table in tables:
         law = table.release.noise.distribution
@@ -208,7 +222,7 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
             step = float(np.sum(weights * column.steps))
             doubt = quantile * column.doubt if np.any(weights) else 0.0
             if doubt >= 1:
-                return ends.assign(low=-np.inf, high=np.inf)
+                return [-math.inf, math.inf]
             shift += step * doubt**2 / (1 - doubt**2)
             spread = math.hypot(spread, step * doubt / (1 - doubt**2))
             if doubt > largest:
@@ -217,12 +231,13 @@ def _of_doubtful_rows(tables: list[Weighed], combined: pd.DataFrame, level: floa
                 alike = abs(total_weight) > np.sum(np.abs(weights)) / 2
                 bend = column.bend / total_weight if alike else 0.0
             stepped += step
-    fixed = combined["estimate"] - stepped
-    below, above = combined["estimate"] - ends["low"], ends["high"] - combined["estimate"]
-    down, up = (np.hypot(spread, off / math.sqrt(1 - largest**2)) for off in (below, above))
-    low, high = (stepped + shift + off for off in (-down, up))
-    low, high = (fixed + off / np.maximum(1 + bend * off, _LEAST_BEND) for off in (low, high))
-    return ends.assign(low=low, high=high)
+    estimate, low, high = combined.estimate, combined.low, combined.high
+    fixed, ends = estimate - stepped, []
+    for sign, off in ((-1, estimate - low), (1, high - estimate)):
+        moved = sign * np.hypot(spread, off / math.sqrt(1 - largest**2))
+        end = stepped + shift + moved
+        ends.append(float(fixed + end / np.maximum(1 + bend * end, _LEAST_BEND)))
+    return ends
 
 
 def _sum_of_cells(table: Weighed) -> float:
@@ -374,14 +389,14 @@ def _uneven(cells: list[np.ndarray], width: Value) -> list[float]:
     return [float(side.width(width, norm(alone))) for side in sides]
 
 
-def _estimate_frame(
+def _estimated(
     sources: list[NoiseSource],
     estimate: float,
     level: float,
     variance: float,
     cells: list[np.ndarray],
-) -> pd.DataFrame:
-    """Return the estimate with its error and interval, as a row; the variance is of sampling."""
+) -> _Combination:
+    """Return the estimate with its error and interval; the variance is of sampling."""
     sums = [_sum_of(source) for source in sources]
     error = math.hypot(*(float(noise.deviation) for _, noise in sums))
     width = IndependentSum.of(sums).half_width(level)
@@ -389,9 +404,7 @@ def _estimate_frame(
         width = widen(width, error, variance, level)
         error = math.hypot(error, math.sqrt(variance))
     down, up = _uneven(cells, width) if cells else (width, width)
-    low, high = estimate - down, estimate + up
-    row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
-    return pd.DataFrame(row)
+    return _Combination(estimate, error, float(estimate - down), float(estimate + up))
 
 
 def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
