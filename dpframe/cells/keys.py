@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -31,6 +31,12 @@ def check_margins_name(key: object) -> None:
     """Refuse what cannot be the key of totals; `groupby` would leave out a missing one."""
     if not is_label(key) or not is_unicode(key) or pd.isna(cast(Any, key)):
         raise QueryError.about("margins_name", "must be a key that is not missing", key)
+
+
+def check_margins_apart(key: object, levels: Iterable[pd.Index]) -> None:
+    """Refuse a key of totals that is a key of a level."""
+    if token(key) in {token(other) for keys in levels for other in keys}:
+        raise QueryError.about("margins_name", "must be a key that the levels do not have", key)
 
 
 def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import factored, label_of, token
+from dpframe.cells.keys import check_margins_apart, factored, label_of, token
 from dpframe.certificates import definitions
 from dpframe.certificates.json_records import unpack
 from dpframe.derived.columns import (
@@ -183,7 +183,10 @@ def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
     if link.margins is not None:
         key = label_of(link.margins)
         margins = {name: len(level_keys) for name, level_keys in zip(names, keys, strict=True)}
-        keys = [_with_key(level_keys, key) for level_keys in keys]
+        check_margins_apart(key, keys)
+        keys = [
+            pd.Index([*level_keys, key], dtype=object, tupleize_cols=False) for level_keys in keys
+        ]
         # the first choice sums over no level: these are the rows themselves
         for choice in list(product([False, True], repeat=len(names)))[1:]:
             margin_codes = codes.copy()
@@ -210,14 +213,6 @@ def _added(column: ComputedColumn, weights: Any) -> ColumnSums:
     if sums.statistic.interval in ("test by row", "none"):
         raise not_read_off(sums.part)
     return sums.map(lambda feature: feature.times(weights))
-
-
-def _with_key(keys: pd.Index, key: Any) -> pd.Index:
-    """Return keys and one more, which is none of them."""
-    if token(key) in {*map(token, keys)}:
-        rule = "must be a key that the table does not have"
-        raise QueryError.about("margins_name", rule, key)
-    return pd.Index([*keys, key], dtype=object, tupleize_cols=False)
 
 
 def _mapped(rows: KeyRows, mapping: Mapping[str, Mapping[str, str]]) -> KeyRows:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_label, is_unicode
-from dpframe.cells.keys import check_margins_name, token
+from dpframe.cells.keys import check_margins_apart, check_margins_name, token
 from dpframe.cells.locate import COLUMNS, ROWS
 from dpframe.cells.record import attach, record_on, salt_of
 from dpframe.cells.verify import Shown, look, whole_release
@@ -286,11 +286,8 @@ class MarginLevels(NamedTuple):
         """Take the levels of the first table, and check that those of others are among them."""
         levels = list(tables[0].frame.index.names)
         check_margins_name(key)
+        check_margins_apart(key, [level.keys for table in tables for level in table.opened.levels])
         for table in tables:
-            keys = [held for level in table.opened.levels for held in level.keys]
-            if token(key) in map(token, keys):
-                rule = "must be a key that the tables do not have"
-                raise QueryError.about("margins_name", rule, key)
             names = table.frame.index.names if table.opened.levels else []
             lacking = [name for name in names if name not in levels]
             if lacking:
