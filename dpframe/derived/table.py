@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.cells.keys import factored, series_of
+from dpframe.cells.keys import factored, series_of, token
 from dpframe.cells.record import Opened, carry, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, check_whole, look_with
 from dpframe.certificates.certificate import UNSEALED, Release, without_all_rows
@@ -315,6 +315,7 @@ def new_table(
         definitions += definitions_of(name, full_chain, level, sampling=sampling)
     _check_labels(labels, computed.index, call)
     opened = attach_computed(computed.index, cells, labels, definitions, [source, *others.values()])
+    _check_keys(opened, call)
     return with_record(opened)
 
 
@@ -325,6 +326,18 @@ def _check_labels(labels: Sequence[Hashable], index: pd.Index, call: str) -> Non
     if again:
         rule = f"{call} would make two columns {again[0]!r}"
         raise QueryError(f"{rule}. Use .dp.rename before.", label=again[0])
+
+
+def _check_keys(opened: Opened, call: str) -> None:
+    """Refuse new keys that are the names which others were given."""
+    for at, level in enumerate(opened.levels):
+        if token(level.name) not in opened.table.alias.keys:
+            continue
+        keys = opened.shown_keys(at)
+        again = keys[pd.Index([*map(token, keys)]).duplicated()].tolist()
+        if again:
+            rule = f"{call} would make two keys {again[0]!r} of level {level.name!r}"
+            raise QueryError(f"{rule}. Use .dp.rename before.", label=level.name)
 
 
 def others_of(opened: Opened) -> dict[str, Opened]:

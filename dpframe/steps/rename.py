@@ -286,8 +286,9 @@ class MarginLevels(NamedTuple):
         """Take the levels of the first table, and check that those of others are among them."""
         levels = list(tables[0].frame.index.names)
         check_margins_name(key)
-        check_margins_apart(key, [level.keys for table in tables for level in table.opened.levels])
         for table in tables:
+            for at, level in enumerate(table.opened.levels):
+                check_margins_apart(key, [level.keys, table.opened.shown_keys(at)])
             names = table.frame.index.names if table.opened.levels else []
             lacking = [name for name in names if name not in levels]
             if lacking:

@@ -232,6 +232,10 @@ REFUSED = {
     "a quotient of a mean": (lambda r: r.dp.percent("cost"), "a count or a sum"),
     "another label": (lambda r: r.dp.percent("mean"), "'n'"),
     "a key that is there": (lambda r: r.dp.total("ward", margins=True, margins_name="A"), "have"),
+    "a key that is shown": (
+        lambda r: r.dp.rename(keys={"ward": {"A": "All"}}).dp.total("ward", margins=True),
+        "two keys 'All'",
+    ),
     "no key": (lambda r: r.dp.total("ward", margins=True, margins_name=np.nan), "not missing"),
     "a percentage of itself": (lambda r: r[["n"]].dp.percent(of=r[["n"]]), "another release"),
     "intervals of it": (lambda r: r.dp.total("ward").dp.interval(), "beside its numbers"),

@@ -320,3 +320,10 @@ def test_margins_that_make_no_table_are_refused(case):
     tables.pop(options.pop("drop", None), None)
     with raises(QueryError, message):
         dpf.concat(tables, **options)
+
+
+def test_keys_are_as_they_are_shown_where_totals_get_one():
+    tables = margins()
+    tables["zone",] = tables["zone",].dp.rename(keys={"zone": {"A": "All"}})
+    with raises(QueryError, "do not have"):
+        dpf.concat(tables, margins_name="All")
