@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from dpframe.cells.rounding import outward
 from dpframe.cells.verify import Shown, check_parts, look
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release, has_rows
@@ -34,7 +35,7 @@ from dpframe.inference.selection import (
     chosen_ends,
     level_of_chosen,
 )
-from dpframe.inference.sums import Ends, IndependentSum, known_numbers, outward
+from dpframe.inference.sums import Ends, IndependentSum, known_numbers
 from dpframe.privacy.half_widths import Rows, narrow
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import BlockGroups, Groups, NoiseSum, Value, norm

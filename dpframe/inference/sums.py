@@ -81,49 +81,6 @@ def known_numbers(column: pd.Series) -> np.ndarray:
     return numbers if numbers.dtype.kind != "O" else numbers.astype(np.int64)
 
 
-def outward(ends: Any, unit: float, *, up: bool) -> Any:
-    """Round numbers, or times, to a unit: none of them down where they go up, or the other way.
-
-    Examples
-    --------
-    >>> outward(np.array([1491, 1500]), 10, up=False)
-    array([1490, 1500])
-    >>> outward(np.array([0.29, 0.291]), 0.01, up=True)
-    array([0.29, 0.3 ])
-    """
-    kind = getattr(ends.dtype, "kind", "O")
-    if kind in "mM":
-        column = pd.Series(ends)
-        frequency = f"{int(unit)}us"
-        return (column.dt.ceil(frequency) if up else column.dt.floor(frequency)).array
-    if kind == "i" and unit == int(unit):
-        step = int(unit)
-        # no float in between: the last digits of large numbers stay; -(-n // k) rounds up
-        return -(-ends // step) * step if up else ends // step * step
-    near = rounded(ends, unit)
-    slack = np.maximum(np.abs(ends), unit) * _EXACT
-    beyond = near < ends - slack if up else near > ends + slack
-    return np.where(beyond, rounded(near + (unit if up else -unit), unit), near)
-
-
-def rounded(numbers: Any, unit: float) -> Any:
-    """Round numbers to the nearest multiple of a unit, as decimal numbers.
-
-    Examples
-    --------
-    >>> rounded(np.array([0.333, 12.0]), 0.05)
-    array([ 0.35, 12.  ])
-    """
-    decimals = max(int(np.ceil(-np.log10(unit) - _FUZZ)) + 1, 0)
-    with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        multiples = np.round(np.rint(np.asarray(numbers, np.float64) / unit) * unit, decimals)
-    return np.where(np.isfinite(multiples), multiples, numbers)
-
-
-_FUZZ = 1e-9  # of a logarithm
-_EXACT = 1e-14  # how far a float is from the multiple that it stands for, relatively
-
-
 _SPREAD_OF_SQUARES = 5.0
 """Largest variance of a squared noise, in squared variances: that of Laplace; of a normal, 2."""
 

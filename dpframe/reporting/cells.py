@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpframe.cells.rounding import outward
 from dpframe.cells.texts import number_text
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
@@ -16,7 +17,6 @@ from dpframe.certificates.definitions import End
 from dpframe.errors import QueryError
 from dpframe.frozen import frozen
 from dpframe.inference.intervals import intervals_of
-from dpframe.inference.sums import outward
 from dpframe.queries.edges import in_seconds
 from dpframe.steps.derive import change
 

@@ -9,13 +9,13 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.cells.locate import Located
+from dpframe.cells.rounding import outward, rounded
 from dpframe.cells.verify import Shown, check_parts, look, without_cells
 from dpframe.certificates.definitions import CutPart
 from dpframe.declaration.facts import warn
 from dpframe.errors import QueryError, quote
 from dpframe.inference.intervals import check_no_intervals_beside, total_half_width
 from dpframe.inference.selection import passes
-from dpframe.inference.sums import outward, rounded
 from dpframe.privacy.amounts import WRITTEN
 from dpframe.public import public_call
 from dpframe.queries.edges import in_seconds

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.cells import verify as cells
+from dpframe.cells import rounding
 from dpframe.errors import CertificateError, DPFrameError
 
 KEYS = {"ward": ["A", "B", "C"], "sex": ["f", "m"], "year": [2023, 2024, 2025]}
@@ -252,7 +252,7 @@ def test_no_altered_number_is_accepted_after_a_chain_of_calls(released, tmp_path
 
 
 def test_it_catches_a_comparison_that_leaves_out_digits(released, tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "_ULPS", 1e15)
+    monkeypatch.setattr(rounding, "_ULPS", 1e15)
     assert run(released, SAMPLE, tmp_path)["accepted"] > 0
 
 
