@@ -131,7 +131,7 @@ def loss_lines(loss: parts.LossPart, witness: Iterable[WitnessPart] = ()) -> lis
     if loss.joint:
         lines.append("shared by all queries released together")
     lost = parts.recomputed_loss(witness)
-    if lost.epsilon and lost.mu_squared:
+    if lost.is_of_two_laws:
         both = (
             f"pure noise of epsilon={float(lost.epsilon):.6g}, Gaussian noise of mu={lost.mu:.6g}"
         )

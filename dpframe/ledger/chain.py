@@ -462,13 +462,16 @@ def _mark_of_run(read: dict[str, Any], number: int, name: str) -> RunMark:
     return mark
 
 
+_values_of = itemgetter(*(field.name for field in fields(Entry)))
 _texts_of = itemgetter("release_id", "released_at", "what", "mechanism")
 _others_of = itemgetter("name", "note", "user", "frame", "unit", "plan")  # which may be missing
 
 
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
+    if read.keys() != ENTRY_KEYS:
+        raise TypeError
     part, columns = read["part"], tuple(read["columns"])
-    # sets of types: a ledger may have many thousands of entries
+    # sets of types, and no keywords: a ledger may have many thousands of entries
     if {*map(type, _texts_of(read)), *map(type, columns)} != {str}:
         raise TypeError
     if not {*map(type, _others_of(read))} <= {str, NoneType}:
@@ -477,7 +480,7 @@ def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
         raise ValueError
     read["spend"], read["loss"] = _spend_of(**read["spend"]), _loss_of(**read["loss"])
     read["columns"], read["source"] = columns, _source_of(read["source"])
-    return Entry(**read)
+    return Entry(*_values_of(read))
 
 
 ENTRY_KEYS = frozenset(field.name for field in fields(Entry))
@@ -487,14 +490,18 @@ _AS_GIVEN = ENTRY_KEYS - {"loss", "source", "spend"}
 
 
 def _source_of(read: dict[str, Any] | None) -> SourceFacts | None:
-    if read is None:
-        return None
-    source = SourceFacts(read["manifest"], read["door"], tuple(read["unit"]), read["part"])
-    texts = (source.door, source.part, *source.unit)
+    return None if read is None else _facts_of(**{**read, "unit": tuple(read["unit"])})
+
+
+@lru_cache(maxsize=1024)  # equal ones are one object: only others are joined
+def _facts_of(
+    *, manifest: str, door: str | None, unit: tuple[str | None, ...], part: str | None
+) -> SourceFacts:
+    texts = (door, part, *unit)
     is_sound = all(text is None or type(text) is str for text in texts)
-    if not is_sound or type(source.manifest) is not str or len(read) != len(fields(SourceFacts)):
+    if not is_sound or type(manifest) is not str:
         raise TypeError
-    return source
+    return SourceFacts(manifest, door, unit, part)
 
 
 @lru_cache(maxsize=1024, typed=True)

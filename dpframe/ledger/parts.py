@@ -201,25 +201,22 @@ class Fullest:
         charged = filter(None, map(parts.get, changed))
         for filled in {id(filled): filled for filled in charged}.values():
             states = _add_fullest(states, filled.with_common(common))
-        self._states, self._before = states, None
+        # in this order, as others may read meanwhile: what is counted twice does no harm
+        self._states, self._before, self._changed = states, None, ()
         return states
 
     def _looked_for(self) -> tuple[Sequence[Filled], set[Part]]:
         """Return the states that were found last, and the parts that changed since."""
-        changed: set[Part] = set()
-        seen = self
+        seen, changed = self, set(self._changed)
         while (before := seen._before) is not None:
-            changed.update(seen._changed)
             seen = before
+            changed.update(seen._changed)
         return seen._states, changed
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy it however long ago the states were looked for."""
         states, changed = self._looked_for()
-        if changed:
-            return Fullest, (Fullest(states=states), changed)
-        # one that follows another would be copied by way of a third, and so on
-        return Fullest, (None, (), states)
+        return Fullest, (None, changed, states)
 
 
 def _add_fullest(states: Sequence[Filled], filled: Filled) -> Sequence[Filled]:

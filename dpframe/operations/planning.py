@@ -56,6 +56,11 @@ class PlanRequest:
     denoise: DenoiserName | None = None
     graph: object = None
 
+    @property
+    def apart(self) -> bool:
+        """Whether errors of cells are to be independent, since tables are denoised."""
+        return self.denoise is not None
+
 
 @frozen(eq=False)
 class ReleasePlan:
@@ -184,11 +189,11 @@ def plan_asked(
     declaration = declaration.with_unit(request.privacy_unit).in_part(request.part)
     queries = in_part(declaration, request.queries)
     check_recorded(declaration.ledger, name, note)
-    apart = request.denoise is not None
     operation = plan_operation(
-        frame, declaration, queries, request.spend, request.mechanism, aim=request.aim, apart=apart
-    )
-    if apart or request.graph is not None:
+        frame, declaration, queries, request.spend, request.mechanism,
+        aim=request.aim, apart=request.apart,
+    )  # fmt: skip
+    if request.apart or request.graph is not None:
         operation = operation.denoised(request.denoise, request.graph)
     return ReleasePlan(frame, request, kept_declaration(frame), operation)
 
@@ -218,6 +223,7 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
     request, declaration = planned._asked, planned._operation.declaration
     if not isinstance(planned._operation, PlannedTables):
         return
+    queries = in_part(declaration, request.queries)
     caps, spend = declaration.caps, request.spend
     changes: list[tuple[str, Declaration, Spend]] = []
     if declaration.unit_columns and caps.rows_per_group is None and caps.rows != 1:
@@ -234,8 +240,8 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
     for words, changed, amount in changes:
         try:
             other = plan_operation(
-                planned._frame, changed, request.queries, amount, request.mechanism,
-                aim=replace(request.aim, within=None),
+                planned._frame, changed, queries, amount, request.mechanism,
+                aim=replace(request.aim, within=None), apart=request.apart,
             )  # fmt: skip
         except DPFrameError:
             continue
@@ -244,20 +250,15 @@ def _advice(planned: ReleasePlan) -> Iterable[str]:
         ratio = math.exp(math.fsum(logs) / max(len(logs), 1))
         if ratio < _WORTH_TELLING:
             yield f"{ratio:.2f} of the error with {words}"
-    if (
-        isinstance(request.queries, Mapping)
-        and request.mechanism == "auto"
-        and not request.aim.within
-    ):
-        yield from _advice_on_laws(planned, planned._operation.plan)
+    if isinstance(queries, Mapping) and request.mechanism == "auto" and not request.aim.within:
+        _, named = check_queries(planned._frame, queries)
+        joining = Joining.of(declaration, named, apart=request.apart)
+        yield from _advice_on_laws(joining, spend, planned._operation.plan)
 
 
-def _advice_on_laws(planned: ReleasePlan, plan: Plan) -> Iterable[str]:
+def _advice_on_laws(joining: Joining, spend: Spend, plan: Plan) -> Iterable[str]:
     """Yield which mechanisms of two laws in one charge would make errors smaller in all."""
-    request, declaration = planned._asked, planned._operation.declaration
-    _, queries = check_queries(planned._frame, in_part(declaration, request.queries))
-    joining = Joining.of(declaration, queries, apart=request.denoise is not None)
-    ratio, largest, mechanisms = best_mixture(joining, request.spend, plan)
+    ratio, largest, mechanisms = best_mixture(joining, spend, plan)
     if ratio <= _WORTH_TWO_LAWS:
         most = f"at most {largest:.2f} for a query"
         yield f"{ratio:.2f} of the error ({most}) with mechanism={mechanisms}"

@@ -1,7 +1,7 @@
 """Which queries of a release can be measured as one."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -58,6 +58,8 @@ class Joining:
     queries: Mapping[Hashable, Query]
     tables: Mapping[Hashable, NamedTables]
     apart: bool
+    # what was joined: every law of noise, and a part of the queries, ask for the same tables
+    _joined: dict[Pool, NamedTables] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -80,7 +82,7 @@ class Joining:
         """Return some of the queries."""
         queries = {name: self.queries[name] for name in names}
         tables = {name: self.tables[name] for name in names}
-        return Joining(self.declaration, queries, tables, self.apart)
+        return replace(self, queries=queries, tables=tables)
 
     @property
     def all_tables(self) -> NamedTables:
@@ -108,11 +110,6 @@ class Joining:
             *signs,
             *(pool for pool in alike if not any({*pool.names} & {*sign.names} for sign in signs)),
         ]
-
-    @cached_property
-    def _joined(self) -> dict[Pool, NamedTables]:
-        """The tables that were joined, of which every law of noise asks for the same."""
-        return {}
 
     def joined(self, pool: Pool) -> NamedTables:
         """Return the tables of some queries of a pool, to be measured as one."""

@@ -62,7 +62,7 @@ class _Promise:
     def allows(self, loss: PrivacyLoss) -> bool:
         """Whether a loss keeps the promise."""
         most = self.allowance
-        if not (loss.epsilon and loss.mu_squared):  # of one law, as in any other plan
+        if not loss.is_of_two_laws:  # as in any other plan
             return loss.epsilon <= most.epsilon and loss.mu_squared <= most.mu_squared
         match self.spend.kind:
             case "epsilon":

@@ -360,6 +360,11 @@ class PrivacyLoss:
         return self.epsilon, self.mu_squared, self.delta
 
     @property
+    def is_of_two_laws(self) -> bool:
+        """Whether it has a pure part and a Gaussian one."""
+        return bool(self.epsilon and self.mu_squared)
+
+    @property
     def mu(self) -> float:
         """Root of `mu_squared`, rounded up."""
         value = self.mu_squared

@@ -392,8 +392,8 @@ def _integer_pair(
     fluid = (h > 0) & (h < _FLUID)
     if not fluid.any():
         return fine, unit, tails
-    scales = np.minimum(a, h * of_coarse), np.maximum(a, h * of_coarse)
-    ratio = np.clip(scales[0] / scales[1], *_RATIOS)
+    # of the scales, the larger is the unit
+    ratio = np.clip(np.minimum(a, h * of_coarse), *_RATIOS)
 
     def either(t: np.ndarray, rows: half_widths.Rows | EllipsisType = ...) -> np.ndarray:
         beyond = _pair_beyond(t, ratio[rows])

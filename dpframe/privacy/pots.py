@@ -284,7 +284,7 @@ class Pots:
 
     def _is_whole(self, loss: PrivacyLoss) -> bool:
         """Whether a loss by itself keeps the budget."""
-        if loss.epsilon and loss.mu_squared:
+        if loss.is_of_two_laws:
             return hides_as_well(loss, self.pots[0].limit, self.largest_mu_squared)
         return gaussian_price(loss) <= self.largest_mu_squared
 

@@ -94,7 +94,7 @@ class Draw:
 
         Where both were, it is 1, and a cost is the larger part of what was charged for either.
         """
-        if self.charged.mu_squared and self.charged.epsilon:
+        if self.charged.is_of_two_laws:
             return Fraction(1)
         return self.charged.mu_squared or self.charged.epsilon
 
@@ -118,7 +118,7 @@ class Draw:
             lost = PrivacyLoss()
             for noisy, first, second in triples:
                 lost += noisy.law.charge(noisy.noise.cost(first, second))
-            if self.charged.mu_squared and self.charged.epsilon:
+            if self.charged.is_of_two_laws:
                 mu_squared = lost.mu_squared / self.charged.mu_squared
                 return max(mu_squared, lost.epsilon / self.charged.epsilon)
             return lost.mu_squared + lost.epsilon
@@ -431,7 +431,7 @@ class Replay(Run):
 def excess_words(draw: Draw, cost: float) -> str:
     """Say that a neighbor moves more than was charged."""
     unit = "mu squared" if draw.charged.mu_squared else "epsilon"
-    if draw.charged.mu_squared and draw.charged.epsilon:
+    if draw.charged.is_of_two_laws:
         unit = "part of its charge"
     shown = f"{cost:.6g}" if cost < 1e20 else "more than any noise hides"  # noqa: PLR2004
     return f"{draw.what!r} moves by {unit} = {shown}, and {float(draw.allowed):.6g} was charged"

@@ -159,6 +159,29 @@ def test_only_noise_has_errors_that_can_be_wanted(visits):
         visits.dp.plan(dpf.count(), epsilon=1, useful="good")
 
 
+@pytest.mark.parametrize("denoise", [None, "auto"])
+def test_advice_compares_plans_of_tables_that_share_noise_alike(denoise):
+    columns = [f"flag{k}" for k in range(8)]
+    frame = pd.DataFrame({column: [0, 1] for column in columns})
+    counts = {column: dpf.count(column, keys=[0, 1]) for column in columns}
+    spend = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    plan = frame.dp.plan(counts, denoise=denoise, **spend)
+    assert plan.advice == ("0.50 of the error with epsilon=2",)
+
+
+def test_advice_is_of_the_part_that_is_asked_of():
+    """How many rows there are in all is public, and how many of a week is not."""
+    frame = pd.DataFrame({"week": [1, 1, 2]})
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=8), part="week")
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, neighboring="replace", ledger=ledger)
+    plan = frame.dp.plan(dpf.count(), epsilon=1, part=1)
+    (advice,) = plan.advice
+    assert advice.endswith("of the error with epsilon=2")
+    twice = frame.dp.plan(dpf.count(), epsilon=2, part=1).table["std_error"]
+    ratio = (twice / plan.table["std_error"]).item()
+    assert float(advice.split()[0]) == pytest.approx(ratio, abs=0.005)
+
+
 def test_advice_compares_what_both_plans_measure():
     """Half the rows of a unit make another law measure a column more."""
     frame = pd.DataFrame({"u": [1, 2, 3], "h": [0, 1, 0], "x": [1.0, 2, 3], "w": [1.0, 2, 3]})
