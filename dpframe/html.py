@@ -46,7 +46,7 @@ def budget_html(status: Any, whose: str) -> str:
         ("used", status.used_words),
         ("left", f"{floor(100 * status.remaining_share)}%"),
     ]
-    left = [*noise_left(status), share_left(status), discovery_left(status).removeprefix("; ")]
+    left = [*noise_left(status), share_left(status), discovery_left(status)]
     rows += [("", line) for line in left if line]
     return section(title_html("Privacy budget"), bar, pairs(rows), _releases(status.releases))
 
@@ -84,7 +84,7 @@ def discovery_left(status: Any) -> str:
     """Say how much delta is left to find groups with, where some was kept for it."""
     if not status.budget.discovery:
         return ""
-    return f"; delta={floor(status.remaining_delta)} to find groups with"
+    return f"delta={floor(status.remaining_delta)} to find groups with"
 
 
 def budget_text(budget: Any) -> str:

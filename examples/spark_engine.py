@@ -1,6 +1,6 @@
 """Releases from frames of Spark: a complete engine, and what it is checked with.
 
-    pip install dpframe 'pyspark[sql]>=4'
+    pip install . 'pyspark[sql]>=4'
     python examples/spark_engine.py
 
 Needs Java. Executors need dpframe installed. Rows are totaled where they are; with a privacy unit,

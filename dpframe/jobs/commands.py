@@ -28,7 +28,7 @@ from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import any_file_is_there
 from dpframe.jobs.output_paths import LedgerPlace, ledger_place, without_certificates
-from dpframe.jobs.stopping import Stage, Stops, stoppable
+from dpframe.jobs.stopping import RUN_AGAIN, Stage, Stops, stoppable
 from dpframe.ledger.leases import MOST_AGAIN, StartStep
 from dpframe.ledger.ledger import Ledger
 from dpframe.operations.tables import PER_ROWS
@@ -376,7 +376,6 @@ def _table_text(tried: run_job.Tried) -> str:
         return tried.table.to_string()
 
 
-_RUN_AGAIN = "run it again as it is, for which nothing is charged"
 _PRIVATE = "NOT FOR PUBLICATION: exact numbers of the private rows. Nothing was charged."
 
 
@@ -468,7 +467,7 @@ def _how_to_go_on(job: Job) -> str:
         return ""
     epoch = 0 if seen.run is None else seen.run.state.epoch
     left = f"{MOST_AGAIN - epoch} more time{'s' * (epoch + 1 < MOST_AGAIN)}"
-    return f"No noise was drawn: {_RUN_AGAIN}, {left}."
+    return f"No noise was drawn: {RUN_AGAIN}, {left}."
 
 
 def _refuse(job: Job, reason: object) -> str:
@@ -494,7 +493,7 @@ def _lost(done: run_job.Done) -> list[str]:
     if spool is None:
         advice = "the amount is spent: the releases are printed as JSON: keep that."
     else:
-        advice = f"the amount is spent, and the releases are kept in {spool}: {_RUN_AGAIN}."
+        advice = f"the amount is spent, and the releases are kept in {spool}: {RUN_AGAIN}."
     return [*files.problems, advice]
 
 

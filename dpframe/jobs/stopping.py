@@ -29,7 +29,7 @@ _WORDS = {
     )
     if hasattr(signal, name)  # Windows has the first two and the last
 }
-_AGAIN = "run it again as it is, for which nothing is charged"
+RUN_AGAIN = "run it again as it is, for which nothing is charged"
 _BY_SIGNAL = 128  # what shells add to the number of a signal
 _TOGETHER = 1.0
 """Seconds in which signals count as one: service managers send SIGTERM and SIGHUP at once."""
@@ -68,7 +68,7 @@ class Stops:
         word = _WORDS[signal.Signals(self.number or signal.SIGINT)]
         return {
             Stage.UNSPENT: word,
-            Stage.CHARGED: f"{word}: charged, before its noise: {_AGAIN}",
+            Stage.CHARGED: f"{word}: charged, before its noise: {RUN_AGAIN}",
             Stage.SPENT: f"{word}: the amount is spent, and what was released may be lost",
             Stage.WRITTEN: f"released, and all files written, then {word}",
         }[self.stage]

@@ -272,7 +272,7 @@ class BudgetStatus:
         """What still fits, in words, rounded down."""
         if self.moved_to is not None:
             return f"nothing here: the ledger was moved to {visible(self.moved_to)}"
-        return f"{_fits(self, 4)}{discovery_left(self)}"
+        return "; ".join(filter(None, (_fits(self, 4), discovery_left(self))))
 
     @property
     def words(self) -> str:

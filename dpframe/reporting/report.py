@@ -431,7 +431,8 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         for row in latest
     ]
     # without amounts of noise, of which a reader of the page makes none
-    left = f"{floor(100 * status.remaining_share)} % of the budget{discovery_left(status)}"
+    share = f"{floor(100 * status.remaining_share)} % of the budget"
+    left = "; ".join(filter(None, (share, discovery_left(status))))
     left = status.left if status.moved_to else left
     return {
         "lines": [status.words.split("\n")[0], f"Spent {status.used_words}", f"Left {left}"],

@@ -17,11 +17,11 @@ import pytest
 from pyarrow import parquet
 from support.certifying import record_of
 from support.crafting import ledger_of
+from support.publishing import sidecar_of
 from support.swelling import PAYLOADS, put, swollen, ways
 
 import dpframe as dpf
 from dpframe.cells.record import ATTRIBUTE, RECORD
-from dpframe.files.csv import sidecar_of
 
 pytestmark = [
     pytest.mark.audit,

@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 from support.interrupting import Traced, places
 from support.planning import TRIPS, planned
+from support.publishing import sidecar_of
 from support.terminal import main
 
 import dpframe as dpf
@@ -92,7 +93,7 @@ def state(plan, month):
     there = True
     for name in ("by_zone", "fares"):
         path = plan.parent / f"{name}-{month}.csv"
-        if path.exists() and path.with_name(f"{path.name}.certificate.json").exists():
+        if path.exists() and sidecar_of(path).exists():
             dpf.verify(dpf.read_csv(path), ledger=ledger)
         else:
             there = False

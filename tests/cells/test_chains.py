@@ -33,12 +33,6 @@ def released():
     )
 
 
-def levels_of(table):
-    """The levels of keys among index, columns and labels."""
-    names = [*table.index.names, *table.columns.names, *table.columns]
-    return [level for level in KEYS if level in names]
-
-
 def is_long(table):
     return table.columns.nlevels == 1 and set(KEYS) <= set(table.index.names)
 

@@ -7,12 +7,12 @@ import time
 import pandas as pd
 import pytest
 from support.certifying import read_certificate, record_of
+from support.publishing import sidecar_of
 from support.swelling import PAYLOADS, put, swollen, ways
 
 import dpframe as dpf
 from dpframe.certificates.json_records import ExcessError, check_excess, check_json, is_large
 from dpframe.errors import CertificateError, UnreadableCertificateError
-from dpframe.files.csv import sidecar_of
 
 SECONDS = 2  # of the processor
 SIZE = 50_000

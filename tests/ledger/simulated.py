@@ -45,10 +45,6 @@ class Killed(BaseException):
     """The process is gone: whatever it still tries has no effect."""
 
 
-class BrokenPromiseError(AssertionError):
-    """An interleaving broke an invariant; the text has its choices."""
-
-
 @dataclass(frozen=True)
 class Bounds:
     """How much may happen in one interleaving, at most, beside the starts themselves."""

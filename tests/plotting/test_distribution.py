@@ -43,7 +43,6 @@ def test_lines_rise_to_all_rows_inside_their_bands(mechanism):
     for band, line in zip(axes.collections, lines, strict=False):
         vertices = band.get_paths()[0].vertices
         assert vertices[:, 1].max() >= line.get_ydata().max()
-    mpl.pyplot.close("all")
 
 
 def test_quantiles_are_lines_along_their_levels_with_their_intervals_as_bands():
@@ -59,4 +58,3 @@ def test_quantiles_are_lines_along_their_levels_with_their_intervals_as_bands():
     assert sorted(heights) == sorted(found["fare"])
     with raises(QueryError, "level=0.9", parameter="level", value=0.95):
         found.dp.plot()
-    mpl.pyplot.close("all")

@@ -1,6 +1,5 @@
 """Frames and questions for the tests of Dask collections."""
 
-import decimal
 import itertools
 import math
 from datetime import timedelta
@@ -16,8 +15,7 @@ from dpframe.engines import engine_for
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.edges import Grid
-from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
-from dpframe.queries.where import Condition
+from dpframe.queries.tasks import Cells, KeyAxis, Task
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -66,20 +64,7 @@ def series(values, dtype):
     return made if dtype == "object" else made.astype(dtype)
 
 
-CYCLES = {
-    "int64": [1, 2, 3, -7, 2**53 + 1, 2**53],
-    "str": ["a", "b", None, "1"],
-    "object": ["a", 1, 1.0, True, None, math.nan, (1, 2), [1], decimal.Decimal(2), 10**400, 1j],
-}
 KEYS = ["a", 1, 2.5, "1", 2**53 + 1, pd.Timestamp("2024-01-02"), pd.Timedelta(hours=2)]
-
-
-def odd_frame(dtype):
-    """Keys and units of one dtype, and numbers."""
-    values = list(itertools.islice(itertools.cycle(CYCLES[dtype]), ROWS))
-    column = series(values, dtype)
-    places = np.arange(ROWS)
-    return pd.DataFrame({"k": column, "u": column, "x": places % 9 / 4 - 1, "n": places % 5})
 
 
 def by_key(*terms, **more):
@@ -88,12 +73,6 @@ def by_key(*terms, **more):
 
 GRID = Grid.for_bounds(-1, 1)
 ALL = Caps(rows=ROWS)
-TASKS = [
-    by_key(Term("rows"), Term("sum", "x", GRID)),
-    by_key(Term("rows"), Term("valid", "k", GRID), where=Condition.parse("n > 1")),
-    by_key(Term("rows"), Term("sum", "k", GRID), unit=("u",), caps=ALL),
-    Task(Cells(), (Term("rows"), Term("units")), Condition.parse("x > 0"), unit=("u",), caps=ALL),
-]
 
 
 def survey():

@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-import numpy as np
 from support.plans import deviations_of
 
 from dpframe.plan import designs
@@ -80,20 +79,6 @@ def errors(work, design, law, unit=1.0):
     found = design.predict(own)
     widths = [work.width(out) for out in (*work.outputs, *(work.everyone,) * design.extra)]
     return [factor * one.std_error / width for one, width in zip(found, widths, strict=True)]
-
-
-def covariances(design):
-    """Covariance matrix of the outputs in a cell without rows, for mu = 1."""
-    own = deviations(design)
-    totals = {need: np.zeros(1, np.int64) for need in design.needs}
-    estimates = design.decode(design.encode(totals), own)
-    loadings = np.array(
-        [
-            [float(estimate.loadings.get(block, 0.0)) for block in range(-1, len(own))]
-            for estimate in estimates
-        ]
-    )
-    return loadings @ loadings.T
 
 
 def perturbed(scales, rng):

@@ -282,7 +282,6 @@ def _periods(frequency):
     return Kind(f"period[{frequency}]", [600, 601, NAT, 0], make, [first, MIDNIGHT])
 
 
-WITHOUT = [None, *SMALL]
 NUMPY = [
     *[
         _numpy(kind, _integers(kind))

@@ -24,13 +24,6 @@ def denoised(made, **columns):
     return recertified(wide, dpf.denoise(made, "nonnegative"))
 
 
-def ink(axes):
-    """Return how many pixels the figure has drawn on."""
-    figure = axes.figure
-    figure.canvas.draw()
-    return int((np.asarray(figure.canvas.buffer_rgba())[..., :3] != 255).any(axis=-1).sum())
-
-
 def steps(axes):
     """Return the left ends, the right ends and the heights of the steps of each line."""
     lines = [line.get_data() for line in axes.lines]

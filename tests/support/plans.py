@@ -11,7 +11,6 @@ from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.law import Law
-from dpframe.privacy.laws import BOX
 from dpframe.strategies.base import Design
 
 
@@ -55,11 +54,6 @@ def noise_of(law: Law, design: Design, scales: Sequence[float]) -> BlockNoise:
 def deviations_of(law: Law, design: Design, scales: Sequence[float], cells: int) -> list[float]:
     """Return the standard deviations of noise of these scales, in so many cells."""
     return NoisyDesign(_in_cells(cells), design, law, tuple(scales)).deviations
-
-
-def members_of(design: Design, cells: int) -> dict[int, int]:
-    """Return with how many coordinates one of each block is drawn, in so many cells."""
-    return NoisyDesign(_in_cells(cells), design, BOX, ()).members
 
 
 def _in_cells(cells: int) -> Any:
